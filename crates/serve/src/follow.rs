@@ -198,7 +198,9 @@ fn read(journal: &Journal, cursor: &FollowCursor, tail: u64) -> Result<JournalPa
                 told.push(event);
             }
             Ok(Some(_)) => {}
-            Ok(None) | Err(FollowError::Closed) => return Ok(JournalPage { told, up_to: Some(tail) }),
+            Ok(None) | Err(FollowError::Closed) => {
+                return Ok(JournalPage { told, up_to: Some(tail) });
+            }
             Err(FollowError::Failed(error)) => return Err(error),
         }
     }

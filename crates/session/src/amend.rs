@@ -1,19 +1,19 @@
-//! Fuller accounts in the place of the first ones.
+//! Puts amendments in the place of the events they replace.
 
 use std::collections::HashMap;
 
 use event::{Cost, Event, EventId};
 
-/// An event at its place in the telling.
+/// An event in its latest form, at its first place.
 pub(crate) struct AmendedEvent<'a> {
-    /// The fullest account there is.
+    /// The newest amendment, or the event itself.
     pub(crate) event: &'a Event,
-    /// What it cost; a fuller account that does not say leaves what was known.
+    /// The cost; an amendment without one keeps the earlier cost.
     pub(crate) cost: Option<Cost>,
 }
 
-/// The events with each fuller account standing where the event it amends stood. One that amends
-/// nothing that is there keeps its own place.
+/// Puts each amendment in the place of the event it amends. An amendment of an event that is not
+/// in the list keeps its own place.
 pub(crate) fn in_place(events: &[Event]) -> Vec<AmendedEvent<'_>> {
     let mut places: HashMap<EventId, usize> = HashMap::new();
     let mut told: Vec<AmendedEvent> = Vec::with_capacity(events.len());
@@ -29,6 +29,7 @@ pub(crate) fn in_place(events: &[Event]) -> Vec<AmendedEvent<'_>> {
                 told.len() - 1
             }
         };
+        // An amendment can be amended too, and leads to the same place.
         places.insert(event.id, place);
     }
     told

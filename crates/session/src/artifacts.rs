@@ -8,8 +8,8 @@ use journal::{ArtifactError, EventReceipt, ExpectedBody};
 use crate::{Session, SessionError};
 
 impl Session {
-    /// Records that there is an artifact, wherever its bytes are. Who made it is this session
-    /// unless it says otherwise.
+    /// Records that there is an artifact, wherever its bytes are. The default producer is this
+    /// session.
     pub fn record_artifact(
         &self,
         recorded: ArtifactRecorded,

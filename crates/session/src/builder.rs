@@ -129,7 +129,7 @@ impl<'a> IndexedLog<'a> {
         Ok(session)
     }
 
-    /// The earlier event this one is a fuller account of. Bases count as they are: they amend
+    /// The earlier event that this one amends. Bases count as they are: they amend
     /// nothing and are not amended.
     fn amended_seq(&self, event: &Event) -> Option<u64> {
         let is_base = |event: &Event| matches!(event.kind, Kind::Compaction | Kind::Snapshot);

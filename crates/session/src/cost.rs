@@ -1,4 +1,4 @@
-//! What a session cost: by itself, and in what it shares with its parent.
+//! The cost of a session: its own, and that of inherited events.
 
 use event::{Cost, Event};
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The known costs of a session's events, counted exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SessionCost {
-    /// Of what happened in this session.
+    /// The cost of the events of this session.
     pub own: Cost,
-    /// Of what it shows of its parent; it belongs to the session that made it.
+    /// The cost of inherited events, which belongs to the session that first recorded them.
     pub inherited: Cost,
 }
 
@@ -17,8 +17,8 @@ impl SessionCost {
         self.own + self.inherited
     }
 
-    /// Takes in the next event. `instead_of` is what has been counted so far for the event it is a
-    /// fuller account of; a fuller account that names no cost leaves that as it is.
+    /// Applies the next event. `instead_of` is the cost that was counted for the event it amends;
+    /// an amendment without a cost leaves that unchanged.
     pub fn apply(&mut self, event: &Event, instead_of: Option<Cost>) {
         let Some(cost) = event.cost else { return };
         let side = match event.fork_origin() {

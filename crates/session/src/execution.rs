@@ -118,8 +118,7 @@ pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction 
     }
 }
 
-/// The result of a call that was begun and whose end nobody knows, with the output it had until
-/// then.
+/// Builds the result of a call that was started and whose end is unknown, with its partial output.
 pub fn lost(
     call_id: &str,
     tool: &str,

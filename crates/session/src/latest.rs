@@ -70,7 +70,7 @@ impl Latest {
         }
         match part {
             Some(part) => self.part(event, part),
-            // A fuller account stands where the first one stood.
+            // An amendment keeps the place of the first event.
             None if event.amends().is_some() => {}
             None => {
                 self.message = Some(MessagePlace::from_event(event, None));

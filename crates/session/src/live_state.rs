@@ -27,7 +27,7 @@ impl LiveState {
     }
 
     /// Takes in the next event. One that was taken in before changes nothing. `instead_of` is what
-    /// has been counted for the event it is a fuller account of.
+    /// has been counted for the event it amends.
     pub fn apply(&mut self, event: &Event, instead_of: Option<Cost>) {
         if event.seq <= self.open_work.up_to_seq() {
             return;

@@ -1,8 +1,8 @@
 //! What a session has begun and not ended, folded from its events one by one.
 //!
-//! Small whatever the length of the log: every list in it is bounded. Folding in any split, live
-//! or from the log, gives the same value; events that were folded already are passed over. What
-//! cannot have happened so leaves the state as it is and is listed as an [`Oddity`].
+//! It is small at any length of the log, because every list in it is bounded. Folding in any
+//! split, live or from the log, gives the same value; events that were folded before are skipped.
+//! An impossible event leaves the state unchanged and is listed as an [`Oddity`].
 //!
 //! A fork inherits open calls and the row of denials. Turns, approvals, waits, questions and
 //! children stay the parent's: events with a fork origin open and end none of these.
@@ -34,7 +34,7 @@ pub use oddity::Oddity;
 pub use pending::{OpenApproval, OpenQuestion, OpenWait, Waiting};
 
 /// Requests of one family, or children, that can be open at once. The hosted door refuses more; in
-/// an observed log the oldest is given up, since nobody answers that many.
+/// an observed log the oldest is given up, since no user answers that many.
 pub(crate) const OPEN_MAX: usize = 1_024;
 
 /// The event that opened an item.

@@ -73,10 +73,10 @@ impl SessionReader {
         Ok(events)
     }
 
-    /// What has been counted for an event before `seq`: its own cost, or that of the newest
-    /// fuller account of it.
+    /// Returns the cost that was counted for an event before `seq`: its own, or that of its newest
+    /// amendment.
     pub(crate) fn cost_before(&self, named: EventId, seq: u64) -> Result<Option<Cost>, ReadError> {
-        let Some(first) = self.first_told(named, seq)? else { return Ok(None) };
+        let Some(first) = self.first_account(named, seq)? else { return Ok(None) };
         let mut accounts = vec![first.id];
         let mut cost = first.cost;
         for event in self.events(Selection::after(first.seq).up_to(seq - 1))? {
@@ -89,8 +89,8 @@ impl SessionReader {
         Ok(cost)
     }
 
-    /// The event a chain of fuller accounts before `seq` leads back to.
-    fn first_told(&self, named: EventId, seq: u64) -> Result<Option<Event>, ReadError> {
+    /// Follows a chain of amendments before `seq` back to the first event.
+    fn first_account(&self, named: EventId, seq: u64) -> Result<Option<Event>, ReadError> {
         let mut named = named;
         let mut before = seq;
         let mut first = None;

@@ -7,8 +7,8 @@ use event::{Cost, Event, EventId, SessionId};
 use crate::amend::{AmendedEvent, in_place};
 use crate::run::{Run, export_run};
 
-/// Generations that are followed. Children below have no run of their own in the tree; nobody
-/// nests agents that deep on purpose.
+/// The generations that are followed. Children below have no run of their own in the tree; agents
+/// that nest deeper are a mistake.
 const DEPTH_MAX: usize = 64;
 
 /// A session of the tree could not be loaded.

@@ -39,8 +39,8 @@ fn load(journal: &Journal, id: &SessionId) -> Result<Option<Vec<Event>>, ReadErr
     Ok(Some(events))
 }
 
-/// Makes inherited events that cost something name the session that made them. A fork names the
-/// one it was forked from, which may be a fork too and need not be part of the tree.
+/// Makes inherited events with a cost name the session that first recorded them. A fork names its
+/// parent, which may be a fork too and need not be part of the tree.
 fn name_makers(journal: &Journal, events: &mut [Event]) -> Result<(), ReadError> {
     for event in events.iter_mut().filter(|event| event.cost.is_some()) {
         let Some(origin) = event.fork_origin() else { continue };

@@ -29,8 +29,8 @@ pub fn settings_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: u64) ->
 }
 
 impl SessionSettings {
-    /// Takes in the next event. What it does not name stays as it was; a fuller account of an
-    /// earlier event only fills what nobody has said since.
+    /// Applies the next event. Settings that it does not name stay unchanged; an amendment of an
+    /// earlier event fills only settings that are still absent.
     pub fn apply(&mut self, event: &Event) {
         let late = event.amends().is_some();
         if let Some(started) = event.readable::<SessionStarted>() {

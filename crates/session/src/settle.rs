@@ -36,8 +36,8 @@ impl Session {
     }
 
     /// Waits until a child has ended or waits itself; `None` if it still runs and nothing has
-    /// happened in the journal for as long as the patience lasts. Whoever asks again, here or
-    /// elsewhere, gets the same answer.
+    /// happened in the journal for as long as the patience lasts. A second call, here or in
+    /// another process, gives the same answer.
     pub fn wait_child(
         &self,
         child_id: &str,

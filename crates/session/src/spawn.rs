@@ -10,8 +10,8 @@ use crate::{OpenChild, OpenWork};
 /// What a child says it waits for when it has no wait of its own.
 const WAITING: &str = "waiting";
 
-/// What a child is told first. Only one that is handed something over gets such a prompt: a fork
-/// has the history, a fresh one is given nothing. Messages the caller brings win over this.
+/// Returns the first prompt of a child. Only a handoff gets one: a fork has the history, and a
+/// fresh child starts with none. Messages of the caller take precedence.
 pub fn first_prompt(request: &ChildRequested) -> Option<String> {
     if !matches!(request.mode, None | Some(ChildMode::Handoff)) {
         return None;

@@ -1,7 +1,7 @@
-//! Long texts in JSON, cut where nobody looks at all of them at first.
+//! Truncation of long texts inside JSON.
 
-/// JSON whose texts have at most so many characters; `None` if none of them has more. What members
-/// are called is not text, and everything else stays byte for byte.
+/// Truncates the strings in JSON to `chars_max` characters; `None` if none is longer. Member names
+/// are not truncated, and everything else stays byte for byte.
 pub(crate) fn cut(json: &str, chars_max: usize) -> Option<String> {
     let bytes = json.as_bytes();
     let mut cut = String::new();
@@ -19,16 +19,16 @@ pub(crate) fn cut(json: &str, chars_max: usize) -> Option<String> {
     (copied > 0).then_some(cut)
 }
 
-/// A text, by where it stands.
+/// The place of a string in JSON.
 struct TextSpan {
-    /// Its closing quote.
+    /// The index of its closing quote.
     end: usize,
-    /// Behind the last character there is room for, if there are more.
+    /// The index after the last character that fits, if there are more.
     full_at: Option<usize>,
 }
 
 impl TextSpan {
-    /// The text that begins here, behind its quote.
+    /// Scans the string whose content begins at `begin`.
     fn scan(bytes: &[u8], begin: usize, chars_max: usize) -> TextSpan {
         let mut at = begin;
         let mut chars = 0;
@@ -50,7 +50,7 @@ impl TextSpan {
     }
 }
 
-/// Bytes of an escape. Both halves of a pair are one: neither means anything alone.
+/// Returns the length of an escape. A surrogate pair counts as one: a half must not stay alone.
 fn escape_len(bytes: &[u8]) -> usize {
     match bytes {
         [
@@ -69,7 +69,7 @@ fn escape_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether what ends here is what a member is called.
+/// Whether the string that ends here is a member name.
 fn is_name(bytes: &[u8], end: usize) -> bool {
     let behind = bytes.get(end..).unwrap_or_default();
     behind.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
@@ -80,11 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_that_are_too_long_are_cut() {
+    fn only_long_texts_are_truncated() {
         for (json, expected) in [
             (r#"{"a":"1234"}"#, None),
             (r#"{"a":"12345","b":[1,"123456"]}"#, Some(r#"{"a":"1234","b":[1,"1234"]}"#)),
-            // What members are called stays, and so does what is no text.
+            // Member names and numbers stay.
             (r#"{"a_long_name" : 1234567}"#, None),
             (r#"{"a_long_name":"äöüß…"}"#, Some(r#"{"a_long_name":"äöüß"}"#)),
             (r#""\"\\\n\u00e4x""#, Some(r#""\"\\\n\u00e4""#)),

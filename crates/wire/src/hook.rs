@@ -1,8 +1,8 @@
-//! One call of a hook: one message to the daemon, and the word that it was taken.
+//! One hook call: one message to the daemon, and its acknowledgement.
 //!
-//! A client connects, writes one line and hears one byte as soon as the daemon holds the call; it
-//! never waits for a commit, and never longer than it wants to. The same message is what waits in
-//! the spool when nobody takes it, so that a call has one form and one name wherever it lies.
+//! A client connects, writes one line and reads one byte as soon as the daemon holds the call. It
+//! never waits for a commit and never longer than its own limit. Without a daemon the same message
+//! waits in the spool, so a call has one form and one name everywhere.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,28 +15,28 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType};
 use serde::{Deserialize, Serialize};
 
-/// The shape of a call. One of another shape is left alone.
+/// The version of a call. A call of another version is left untouched.
 pub const VERSION: u32 = 1;
 
-/// Bytes of one call. A longer one is no call.
+/// The maximum length of a call in bytes. A longer one is not a call.
 pub const CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What the daemon says when it holds a call.
+/// The acknowledgement of the daemon.
 pub const TAKEN: u8 = b'+';
 
-/// What a hook was told.
+/// One call of a hook by an agent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HookCall {
     pub v: u32,
-    /// Tells it from all others: when it came, and some dice.
+    /// A unique name: the time of the call and random digits.
     pub name: String,
     pub provider: String,
-    /// The agent's word for what happened.
+    /// The agent's name for the hook event.
     pub event: String,
     /// The provider's id of the session.
     pub session: String,
     pub at: Time,
-    /// Who says so.
+    /// The channel that the call came through.
     #[serde(default = "hook", skip_serializing_if = "is_hook")]
     pub source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ fn is_hook(source: &Source) -> bool {
     *source == Source::Hook
 }
 
-/// Something that happened, in the words of the journal.
+/// A fact from the call, as the kind and payload of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HookFact {
     pub kind: Kind,
@@ -68,25 +68,25 @@ pub struct HookFact {
 }
 
 impl HookCall {
-    /// The call as one line, with its end.
+    /// Encodes the call as one line with its line break.
     pub fn encode(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("names, texts and numbers always encode");
         line.push(b'\n');
         line
     }
 
-    /// Reads a call; `None` for what is none, or of a shape nobody knows.
+    /// Parses a call; `None` for any other text or another version.
     pub fn parse(line: &[u8]) -> Option<HookCall> {
         serde_json::from_slice(line).ok().filter(|call: &HookCall| call.v == VERSION)
     }
 }
 
-/// Where the daemon of a journal takes calls.
+/// Returns the socket at which the daemon of a journal takes calls.
 pub fn socket(journal: &Path) -> PathBuf {
     crate::health_dir(journal).join("hook.sock")
 }
 
-/// Hands one call over; whether somebody holds it now.
+/// Hands one call to the daemon; returns whether the daemon holds it now.
 pub fn hand_over(socket: &Path, call: &HookCall, within: Duration) -> bool {
     let until = Instant::now() + within;
     exchange(socket, &call.encode(), until).unwrap_or(false)
@@ -115,7 +115,8 @@ fn exchange(socket: &Path, line: &[u8], until: Instant) -> io::Result<bool> {
     }
 }
 
-/// Connects without waiting: where so many wait already, the daemon does not get to anything.
+/// Connects without blocking: if the queue of the socket is full, the daemon is stuck and waiting
+/// would not help.
 fn connect(socket: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(socket)?;
     let stream = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;

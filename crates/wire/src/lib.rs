@@ -1,7 +1,8 @@
-//! What the daemon and its clients say to each other, and a small client. No server.
+//! The messages between the daemon and its clients, and a small client. No server.
 //!
-//! Commands print and HTTP answers the same shapes. Fields are added, never renamed or removed;
-//! what is not known is `null`.
+//! Commands print and HTTP answers the same shapes. Fields are added, never renamed or removed; an
+//! unknown value is `null`. Rust names may differ from the names in the OpenAPI description, which
+//! `#[schema(as = …)]` keeps.
 
 pub mod hook; // a call of a hook
 mod place; // where a daemon's sockets, locks and logs lie

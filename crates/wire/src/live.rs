@@ -1,33 +1,33 @@
-//! What is said over a WebSocket, and one way over an event stream.
+//! The messages over a WebSocket and, one way, over an event stream.
 //!
-//! A follower asks from a place on and gets everything behind it, in order, each once. One that is
-//! too slow is told `lagged`, with the place it stands at; what it has not seen comes all the same.
+//! A follower subscribes after a position and gets all later events in order, each once. A slow
+//! follower gets `lagged` with its position; the events that it has not seen still come.
 
 use event::{SessionId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::Status;
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "snake_case")]
 pub enum StreamRequest {
     /// Follow a session, or all of them.
     SubscribeStream {
         session_id: Option<String>,
-        /// The last place that is known: a `seq` of a session, else a position. Without it the
-        /// stream begins now.
+        /// The last known event: a `seq` of the session, or a position without a session. Without
+        /// it the stream begins now.
         after: Option<u64>,
     },
     UnsubscribeStream {
         session_id: Option<String>,
     },
-    /// Hear what sessions are doing, and which of them wait for somebody.
+    /// Get the status of sessions, and which of them wait for the user.
     SubscribeStatus,
     UnsubscribeStatus,
 }
 
-/// Where a stream stands.
+/// The position of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct StreamPlace {
     /// In the journal.
@@ -39,19 +39,19 @@ pub struct StreamPlace {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamState {
-    /// What comes now was recorded before.
+    /// Events from before the subscription come now.
     CatchingUp,
-    /// What comes now is news.
+    /// New events come now.
     Live,
-    /// Nothing more comes.
+    /// No more events come.
     Ended,
 }
 
-/// What a client is told.
+/// A message to a client.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "snake_case")]
 pub enum StreamFrame {
-    /// A stream begins behind this place.
+    /// A stream begins after this position.
     StreamInit {
         session_id: Option<SessionId>,
         #[serde(flatten)]
@@ -59,23 +59,24 @@ pub enum StreamFrame {
         /// What the session is doing.
         status: Option<Box<Status>>,
     },
-    /// A stream has come to another state.
+    /// A stream has changed its state.
     StreamStatus {
         session_id: Option<SessionId>,
         state: StreamState,
         #[serde(flatten)]
         place: StreamPlace,
     },
-    /// It was so slow that it is served from the journal; everything behind this place comes.
+    /// The client was too slow and is now served from the journal; all events after this position
+    /// come.
     Lagged {
         session_id: Option<SessionId>,
         #[serde(flatten)]
         place: StreamPlace,
     },
-    /// A session that was shown is so no more: whatever was said of it, it waits for nobody.
+    /// A session has left the board: its earlier status and wait no longer hold.
     #[serde(rename = "session.gone")]
     SessionGone { session_id: SessionId },
-    /// A session waits for somebody.
+    /// A session waits for the user.
     WaitingForInput {
         session_id: SessionId,
         /// `approval` or `question`.
@@ -84,7 +85,7 @@ pub enum StreamFrame {
         approvals: Vec<String>,
         summary: String,
     },
-    /// Somebody or something has decided about a request.
+    /// An approval request was decided.
     ApprovalDecision {
         session_id: SessionId,
         approval_id: String,
@@ -94,30 +95,30 @@ pub enum StreamFrame {
         reason: Option<String>,
         position: u64,
     },
-    /// What was asked cannot be done; the connection stays.
+    /// A request was refused; the connection stays open.
     Refused { kind: &'static str, message: String },
 }
 
 impl StreamFrame {
-    /// The one way it is written.
+    /// Encodes the frame as JSON.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("it has only names and texts in it")
     }
 
-    /// What all sessions are doing, each as [`Status::encode`] gives it: what was said before of
-    /// any of them, or of another one, is over.
+    /// Encodes the whole board from statuses of [`Status::encode`]. It replaces all earlier
+    /// statuses.
     pub fn of_board<'a>(encoded: impl IntoIterator<Item = &'a str>) -> String {
         let statuses: Vec<&str> = encoded.into_iter().collect();
         format!(r#"{{"type":"session.board","statuses":[{}]}}"#, statuses.join(","))
     }
 
-    /// The last value of what one of them is doing.
+    /// Encodes the latest status of one session.
     pub fn of_status(encoded: &str) -> String {
         format!(r#"{{"type":"session.status","status":{encoded}}}"#)
     }
 
-    /// An event of a stream, around what is encoded already: it is the longest part and the same
-    /// for everybody.
+    /// Encodes an event of a stream around the encoded event, which is the longest part and the
+    /// same for all followers.
     pub fn of_event(position: u64, encoded: &str) -> String {
         format!(r#"{{"type":"stream-event","position":{position},"event":{encoded}}}"#)
     }

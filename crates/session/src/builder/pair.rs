@@ -281,7 +281,7 @@ impl AnswerAt<'_> {
         results
     }
 
-    /// What a base covers comes back only with something the base does not cover.
+    /// A covered answer returns only together with a part or result that the base does not cover.
     fn is_awake(&self) -> bool {
         self.parts.iter().any(|at| {
             let result = self.pairs.result_of.get(at);

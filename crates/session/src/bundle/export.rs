@@ -23,8 +23,8 @@ pub fn export(
         .export(root, extent)
 }
 
-/// The same with `redact` applied to every event, and marked so. Bodies of artifacts stay behind:
-/// nobody has looked into them.
+/// Exports with `redact` applied to every event; the header says so. Bodies of artifacts are left
+/// out, because they are not redacted.
 pub fn export_redacted(
     journal: &Journal,
     root: &SessionId,

@@ -12,8 +12,8 @@ use super::Opened;
 use crate::answer::AnswerPart;
 use crate::execution::{idempotency_key, input_digest};
 
-/// Open calls of one answer that are remembered; more of them can only stand in a log nobody
-/// checked, where their results will find no call.
+/// The open calls of one answer that are remembered. Only an observed log can have more; their
+/// results will find no call.
 const CALLS_MAX: usize = 4_096;
 
 /// A call without a result. One id used twice in an answer is two of these.
@@ -180,7 +180,7 @@ impl Exchange {
         }
     }
 
-    /// A fuller account of a call that is still open.
+    /// Applies an amendment of a call that is still open.
     pub(crate) fn amend(&mut self, first: EventId, event: &Event) {
         let Some(call) = self.calls.iter_mut().find(|call| call.opened.event_id == first) else {
             return;

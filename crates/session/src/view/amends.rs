@@ -13,7 +13,7 @@ pub(crate) struct Amends {
 }
 
 impl Amends {
-    /// Notes that event `seq`, newer than all before, is a fuller account of `target`.
+    /// Notes that event `seq`, newer than all before, amends `target`.
     pub(crate) fn add(&mut self, seq: u64, target: u64) {
         let place = self.place(target);
         self.place_of.insert(seq, place);

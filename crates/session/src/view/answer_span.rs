@@ -1,4 +1,4 @@
-//! The answer that is open at some event: which calls still wait for their results there.
+//! The answer that is open at a given event, and its calls without results.
 
 use event::{Event, Kind};
 use journal::ReadError;
@@ -8,10 +8,11 @@ use super::contribution::{Contribution, joins};
 use super::log::EventLog;
 use super::path::{Path, Range};
 
-/// Events read back first; each further step reads twice as many.
+/// The number of events of the first read backwards; each further read doubles it, so that a short
+/// answer costs little and a long one few reads.
 const WINDOW: u64 = 16;
 
-/// An answer and what followed it, with no prompt and no other answer behind it.
+/// An answer and the events after it, up to the next prompt or answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct AnswerSpan {
     /// Its parts, starts and results, in order.
@@ -30,7 +31,7 @@ pub(crate) struct UnansweredCall {
 }
 
 impl AnswerSpan {
-    /// The stretch at the end of the path to `seq`. Costs what the stretch is long.
+    /// Reads the span at the end of the path to `seq`. The cost is proportional to its length.
     pub(crate) fn ending_at(
         seq: u64,
         path: &Path,
@@ -43,7 +44,8 @@ impl AnswerSpan {
             let (mut to_seq, mut window) = (range.to_seq, WINDOW);
             while to_seq >= range.from_seq {
                 let from_seq = range.from_seq.max((to_seq + 1).saturating_sub(window));
-                for heard in hear(Range { from_seq, to_seq }, amends, log)?.into_iter().rev() {
+                let range = Range { from_seq, to_seq };
+                for heard in read_contributions(range, amends, log)?.into_iter().rev() {
                     let other = match (&answer, heard.said.message_id()) {
                         (Some(answer), Some(id)) => answer != id,
                         (None, Some(id)) => {
@@ -63,53 +65,53 @@ impl AnswerSpan {
         Ok(AnswerSpan::last_of(back.into_iter().rev()))
     }
 
-    /// The last stretch of a talk without prompts.
+    /// Returns the last span of events without prompts.
     fn last_of(talk: impl Iterator<Item = PlacedContribution>) -> AnswerSpan {
-        let mut stretch = AnswerSpan::default();
+        let mut span = AnswerSpan::default();
         let mut open: Option<(String, bool)> = None;
         for PlacedContribution { place, said, .. } in talk {
             if let Some(id) = said.message_id() {
                 if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
-                    stretch = AnswerSpan::default();
+                    span = AnswerSpan::default();
                     open = Some((id.to_owned(), false));
                 }
-                stretch.places.push(place);
-                stretch.parts.push(place);
+                span.places.push(place);
+                span.parts.push(place);
             }
             match (said, &mut open) {
                 (Contribution::Call(call), _) if !call.call_id.trim().is_empty() => {
-                    stretch.waiting.push(UnansweredCall { call_id: call.call_id, place });
+                    span.waiting.push(UnansweredCall { call_id: call.call_id, place });
                 }
-                (Contribution::Started(_), Some(_)) => stretch.places.push(place),
+                (Contribution::Started(_), Some(_)) => span.places.push(place),
                 (Contribution::Result(result), Some((_, answered))) => {
                     *answered = true;
-                    stretch.places.push(place);
-                    let mut waiting = stretch.waiting.iter();
+                    span.places.push(place);
+                    let mut waiting = span.waiting.iter();
                     if let Some(at) = waiting.position(|call| call.call_id == result.call_id) {
-                        stretch.waiting.remove(at);
+                        span.waiting.remove(at);
                     }
                 }
                 _ => {}
             }
         }
-        stretch
+        span
     }
 
-    /// The stretch, unless nothing in it waits.
+    /// Returns the span if one of its calls has no result.
     pub(crate) fn open(self) -> Option<AnswerSpan> {
         (!self.waiting.is_empty()).then_some(self)
     }
 }
 
-/// What was said at a place.
+/// The contribution of the event at a place.
 struct PlacedContribution {
     place: u64,
     said: Contribution,
     is_prompt: bool,
 }
 
-/// What is said in a range, fuller accounts at the places they belong to.
-fn hear(
+/// Reads the contributions of a range, amendments at the places of the events they replace.
+fn read_contributions(
     range: Range,
     amends: &Amends,
     log: &dyn EventLog,
@@ -122,7 +124,8 @@ fn hear(
     Ok(heard)
 }
 
-/// Calls `each` with every place of the range and the event that speaks there.
+/// Calls `each` with every place of the range and the event that is shown there: the newest
+/// amendment, or the event itself.
 pub(crate) fn for_each_account(
     range: Range,
     amends: &Amends,

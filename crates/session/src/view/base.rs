@@ -1,4 +1,5 @@
-//! The compactions and snapshots of a session, and which of them the history stands on.
+//! The compactions and snapshots of a session, and the choice of the one that the history is
+//! based on.
 
 use event::payload::{Compaction, SavedEntry, Snapshot};
 use event::{BadPayload, Event, EventId};
@@ -91,8 +92,8 @@ impl Bases {
         self.0.push(base);
     }
 
-    /// The base of the path that leads to `to_seq`: the newest usable compaction, and on top of
-    /// it the newest usable snapshot.
+    /// Chooses the base of the path to `to_seq`: the newest usable compaction, and on top of it the
+    /// newest usable snapshot.
     pub(crate) fn choose(&self, path: &Path, to_seq: u64) -> Chosen {
         let ranges = path.ranges(0, to_seq);
         let is_on_path = |seq| covers(&ranges, seq);
@@ -107,6 +108,8 @@ impl Bases {
                 Err(why) => chosen.skipped.push((base.seq, why)),
             }
         }
+        // A snapshot counts only on top of the chosen compaction. One that was taken on another
+        // base shows another history and is stale.
         chosen.root = chosen.compaction;
         let below = chosen.compaction.unwrap_or(BaseRoot { seq: 0, cutoff_seq: 0 });
         for base in back().take_while(|base| base.seq > below.seq) {

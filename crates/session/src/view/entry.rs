@@ -92,7 +92,7 @@ pub enum Why {
     Moved,
     /// A part of an answer that came after the talk had moved on; it stands with its answer.
     LatePart,
-    /// A fuller account stands in its place.
+    /// An amendment is shown in its place.
     Amended,
     /// A base that covers up to an event which is not in the log before it.
     CutoffNotFound,

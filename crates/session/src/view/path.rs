@@ -33,12 +33,12 @@ impl Path {
         &self.rewinds
     }
 
-    /// Notes a rewind later than all before.
+    /// Adds a rewind that is newer than all others.
     pub(crate) fn rewind(&mut self, rewind: Rewind) {
         self.rewinds.push(rewind);
     }
 
-    /// The path that leads to `to_seq`, as ranges from the newest to the oldest.
+    /// Iterates over the path to `to_seq` as ranges, the newest first.
     pub(crate) fn back_from(&self, to_seq: u64) -> impl Iterator<Item = Range> {
         let mut rewinds = self.rewinds.as_slice();
         let mut to_seq = to_seq;
@@ -46,6 +46,8 @@ impl Path {
             if to_seq == 0 {
                 return None;
             }
+            // The newest rewind at or before `to_seq` begins this range; the path continues at its
+            // parent, where only older rewinds count.
             let known = rewinds.partition_point(|rewind| rewind.prompt_seq <= to_seq);
             let (range, next) = match rewinds[..known].last() {
                 Some(rewind) => (Range { from_seq: rewind.prompt_seq, to_seq }, rewind.parent_seq),
@@ -57,7 +59,7 @@ impl Path {
         })
     }
 
-    /// The part of the path to `to_seq` that lies behind `after_seq`, oldest range first.
+    /// Returns the part of the path to `to_seq` after `after_seq`, the oldest range first.
     pub(crate) fn ranges(&self, after_seq: u64, to_seq: u64) -> Vec<Range> {
         let mut ranges: Vec<Range> = self
             .back_from(to_seq)
@@ -68,7 +70,7 @@ impl Path {
         ranges
     }
 
-    /// The event before `seq` on the path that leads to it; 0 for the first one.
+    /// Returns the event before `seq` on its path; 0 for the first one.
     pub(crate) fn before(&self, seq: u64) -> u64 {
         let at = self.rewinds.binary_search_by_key(&seq, |rewind| rewind.prompt_seq);
         at.map_or(seq.saturating_sub(1), |at| self.rewinds[at].parent_seq)

@@ -1,5 +1,5 @@
-//! What a base puts in place of the beginning: which texts and which stretches of the log, in
-//! which order, each of them once.
+//! The entries that a base puts in place of the beginning: texts of the base and ranges of the log,
+//! in order, each event once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -20,9 +20,9 @@ use super::path::{Path, Range};
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) steps: Vec<PlanStep>,
-    /// How many of the steps belong to what the working set stands behind.
+    /// The number of steps before the working set.
     pub(crate) in_base: usize,
-    /// By place, the text that stands for the event's own.
+    /// Replacement texts, by the place of the event.
     pub(crate) replaced: HashMap<u64, Replaced>,
     pub(crate) files: FileLists,
     pub(crate) repairs: Vec<Repair>,
@@ -30,11 +30,11 @@ pub(crate) struct Plan {
 
 #[derive(Debug)]
 pub(crate) enum PlanStep {
-    /// A text the base gives in full.
+    /// A text that the base gives in full.
     Inline { saved: Box<SavedEntry>, base_seq: u64, base_id: EventId },
     /// Events of the log.
     Events(Range),
-    /// Events the base covers, here only for the results that may come later.
+    /// Events that the base covers, kept for results that may come later.
     Dormant(Range),
 }
 
@@ -77,16 +77,16 @@ struct PlanFrame {
     id: EventId,
     is_snapshot: bool,
     entries: std::vec::IntoIter<SavedEntry>,
-    /// Nothing was taken up yet.
+    /// No entry was taken yet.
     is_untouched: bool,
 }
 
 impl Planning<'_> {
-    /// Takes up the base and those it refers to. A stack instead of a recursion: a log may nest
-    /// bases as deep as it likes.
+    /// Plans the base and the bases that it refers to. It uses a stack instead of recursion,
+    /// because a log may nest bases to any depth.
     ///
-    /// The working set stands behind the prefix context of `leader`: of the base, or of the one
-    /// below a snapshot that begins with it and only adds what came later.
+    /// The working set comes after the prefix context of `leader`: the base itself, or the base
+    /// below a snapshot that begins with it and only adds later events.
     fn take_up(&mut self, chosen: &Chosen) -> Result<(), ViewError> {
         let mut frames: Vec<PlanFrame> = Vec::new();
         let mut leader = 0;
@@ -111,6 +111,8 @@ impl Planning<'_> {
             }
             frames.pop();
         }
+        // A base that is chosen but not the root, because a snapshot merely extends it, still
+        // contributes its files.
         for base in [chosen.compaction, chosen.snapshot].into_iter().flatten() {
             self.open(base)?;
         }
@@ -119,7 +121,7 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Reads a base and notes its files; none if it was read before.
+    /// Reads a base and notes its files; `None` if it was read before.
     fn open(&mut self, root: BaseRoot) -> Result<Option<PlanFrame>, ViewError> {
         if self.files.contains_key(&root.seq) {
             return Ok(None);
@@ -136,7 +138,7 @@ impl Planning<'_> {
         }))
     }
 
-    /// Takes up one entry; one that refers to a base answers with that base.
+    /// Plans one entry. Returns the base that the entry refers to, if it refers to one.
     fn take_entry(
         &mut self,
         entry: SavedEntry,
@@ -198,7 +200,7 @@ impl Planning<'_> {
         Ok(None)
     }
 
-    /// Puts what is on the path and not yet placed at the end.
+    /// Appends the events of the range that are on the path and not placed yet.
     fn place(&mut self, range: Range, step: fn(Range) -> PlanStep) {
         let first = self.on_path.partition_point(|known| known.to_seq < range.from_seq);
         for known in &self.on_path[first..] {
@@ -211,15 +213,15 @@ impl Planning<'_> {
         }
     }
 
-    /// An answer that was open at the cutoff comes back behind the base, for its later results;
-    /// not if the base shows any part of it.
+    /// Appends an answer that was open at the cutoff as dormant, for its later results, unless the
+    /// base shows a part of it.
     fn reenter(&mut self, cutoff_seq: u64) -> Result<(), ViewError> {
         let PlanInput { path, amends, log, .. } = *self.ground;
-        let Some(stretch) = AnswerSpan::ending_at(cutoff_seq, path, amends, log)?.open() else {
+        let Some(span) = AnswerSpan::ending_at(cutoff_seq, path, amends, log)?.open() else {
             return Ok(());
         };
-        if !stretch.parts.iter().any(|place| self.placed.contains(*place)) {
-            for place in stretch.places {
+        if !span.parts.iter().any(|place| self.placed.contains(*place)) {
+            for place in span.places {
                 self.place(Range { from_seq: place, to_seq: place }, PlanStep::Dormant);
             }
         }
@@ -234,7 +236,7 @@ impl Planning<'_> {
     }
 }
 
-/// A set of numbers that come in ranges: by first, the last of each.
+/// A set of numbers as disjoint ranges: the first number of each range and its last.
 #[derive(Default)]
 struct Seqs(BTreeMap<u64, u64>);
 
@@ -243,13 +245,14 @@ impl Seqs {
         self.0.range(..=seq).next_back().is_some_and(|(_, to_seq)| seq <= *to_seq)
     }
 
-    /// Adds the range and answers with the parts of it that are new.
+    /// Adds the range and returns the parts of it that are new.
     fn add(&mut self, range: Range) -> impl Iterator<Item = Range> + use<> {
         let mut new = Vec::new();
         let mut next = range.from_seq;
         let before = self.0.range(..=range.from_seq).next_back().map(|(from, to)| (*from, *to));
         let inside = (Bound::Excluded(range.from_seq), Bound::Included(range.to_seq));
         let inside = self.0.range(inside).map(|(from, to)| (*from, *to));
+        // The known ranges are disjoint and ascending: the gaps between them are new.
         for (from_seq, to_seq) in before.into_iter().chain(inside) {
             if next < from_seq {
                 new.push(Range { from_seq: next, to_seq: from_seq - 1 });

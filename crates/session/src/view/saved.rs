@@ -1,8 +1,7 @@
 //! A view beside the log, so that opening a session does not read all of it.
 //!
 //! It holds no text and no entry, only what leads to them: where the path goes, what the
-//! history stands on. It may be deleted at any time, and whatever is wrong with it only means
-//! that it is made again.
+//! history is based on. It may be deleted at any time, and a damaged one is built again.
 
 use std::io::{Read, Write};
 
@@ -33,7 +32,7 @@ pub struct SavedView {
     /// Per rewind: how far its prompt is from the one before, and how far it goes back. Small
     /// numbers pack well.
     rewinds: Vec<(u64, u64)>,
-    /// Per fuller account: how far it is from the one before, and how far back its place is.
+    /// Per amendment: the distance from the one before, and the distance back to its place.
     amends: Vec<(u64, u64)>,
     bases: Vec<Base>,
     mattering_seq: u64,
