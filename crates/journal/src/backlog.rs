@@ -1,7 +1,7 @@
-//! What was committed and is not searchable yet, as far as it is still in memory.
+//! Committed events that are not indexed yet, as far as they are still in memory.
 //!
-//! Whoever feeds the index takes it from here and reads only the rest from the store: what was
-//! packed a moment ago need not be unpacked.
+//! The indexer takes events from here and reads only the rest from the store, so that what was
+//! packed a moment ago is not unpacked again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use crate::store::EventRow;
 /// Events in the order of their positions, perhaps with gaps.
 #[derive(Default)]
 pub(crate) struct Backlog {
-    fresh: VecDeque<Fresh>,
+    events: VecDeque<UnindexedEvent>,
     bytes: usize,
-    /// Nobody takes anything from here before somebody says so.
-    is_wanted: bool,
+    /// Without an indexer in this process nothing is kept.
+    is_enabled: bool,
 }
 
 /// An event that was just committed.
 #[derive(Clone)]
-pub(crate) struct Fresh {
+pub(crate) struct UnindexedEvent {
     pub position: u64,
     pub draft: Arc<Draft>,
 }
 
 impl Backlog {
-    /// From now on there is somebody who takes from here.
-    pub(crate) fn want(&mut self) {
-        self.is_wanted = true;
+    /// Keeps events from now on: an indexer takes them.
+    pub(crate) fn enable(&mut self) {
+        self.is_enabled = true;
     }
 
-    /// Holds committed events while there is room; the others are read from the store later.
+    /// Adds committed events while there is room; the others are read from the store later.
     pub(crate) fn push(&mut self, rows: &[EventRow]) {
-        if !self.is_wanted {
+        if !self.is_enabled {
             return;
         }
         for row in rows {
@@ -45,34 +45,34 @@ impl Backlog {
             }
             self.bytes += prepare::json_size(&row.draft);
             let draft = Arc::clone(&row.draft);
-            self.fresh.push_back(Fresh { position: row.position, draft });
+            self.events.push_back(UnindexedEvent { position: row.position, draft });
         }
     }
 
-    /// Takes up to `count` events without a gap that begin at a position. What is older goes: it
-    /// is searchable by now.
-    pub(crate) fn take(&mut self, from: u64, count: usize) -> Vec<Fresh> {
+    /// Takes up to `count` events without a gap that begin at a position. Older ones are dropped:
+    /// they are indexed by now.
+    pub(crate) fn take(&mut self, from: u64, count: usize) -> Vec<UnindexedEvent> {
         let mut taken = Vec::new();
-        while let Some(first) = self.fresh.front() {
+        while let Some(first) = self.events.front() {
             let is_next = first.position == from + taken.len() as u64;
             if first.position >= from && (!is_next || taken.len() == count) {
                 break;
             }
             self.bytes -= prepare::json_size(&first.draft);
-            let first = self.fresh.pop_front();
+            let first = self.events.pop_front();
             taken.extend(first.filter(|_| is_next));
         }
         taken
     }
 
-    /// Whether so much waits that whoever appends had better help.
+    /// Whether the backlog is so long that a bulk appender should help to index.
     pub(crate) fn is_long(&self) -> bool {
         self.bytes >= BACKLOG_BYTES_MAX / 4 * 3
     }
 
-    /// Forgets everything: something of it was deleted, or nobody will take it.
+    /// Forgets everything, because a session was deleted or no indexer will take the events.
     pub(crate) fn clear(&mut self) {
-        self.fresh.clear();
+        self.events.clear();
         self.bytes = 0;
     }
 }

@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 
 use event::{EventId, SessionId};
 
-use crate::backlog::Fresh;
+use crate::backlog::UnindexedEvent;
 use crate::event_search::Corpus;
 use crate::feed::Feed;
 use crate::read::{Lineage, salvage_event};
 use crate::store::{Direction, SeqRange, Store, StoreReader, StoredEvent};
 use crate::{ReadError, Recorded};
 
-/// Fresh events that are taken in one go.
+/// UnindexedEvent events that are taken in one go.
 const FRESH_MAX: usize = 256;
 
 /// A store, event by event and by position. Damaged events are read as what is left of them.
@@ -61,7 +61,7 @@ impl Corpus for StoreCorpus<'_> {
         }
     }
 
-    fn fresh(&self, from: u64) -> Vec<Fresh> {
+    fn fresh(&self, from: u64) -> Vec<UnindexedEvent> {
         let fresh = self.feed.state().backlog().take(from, FRESH_MAX);
         // Another process may have deleted a session meanwhile; the store knows what is left.
         if self.has_all(&fresh) { fresh } else { Vec::new() }
@@ -87,7 +87,7 @@ impl Corpus for StoreCorpus<'_> {
 
 impl StoreCorpus<'_> {
     /// Whether the sessions of all these events are still there, as far as that can be said.
-    fn has_all(&self, fresh: &[Fresh]) -> bool {
+    fn has_all(&self, fresh: &[UnindexedEvent]) -> bool {
         let Ok(reader) = self.store.reader() else { return false };
         let sessions: HashSet<&SessionId> = fresh.iter().map(|it| &it.draft.session_id).collect();
         sessions.into_iter().all(|id| reader.session(id).is_ok_and(|row| row.is_some()))
@@ -128,7 +128,7 @@ mod tests {
         let draft = Draft::new(id, session, Time::from_millis(0), &payload).unwrap();
         let packed = PackedEvent { rest: Vec::new(), payload: None };
         let row = EventRow { position: 1, session: 1, seq: 1, draft: Arc::new(draft), packed };
-        feed.state().backlog().want();
+        feed.state().backlog().enable();
         feed.publish(&[row]);
         assert!(StoreCorpus { store: &store, feed: &feed }.fresh(1).is_empty());
     }

@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 use ::search::{IndexReader, IndexSnapshot, SearchCursor, TextQuery};
 use event::{EventId, EventKey, SessionId};
 
-use crate::backlog::Fresh;
+use crate::backlog::UnindexedEvent;
 use crate::derived::{Derived, Failure};
 use crate::store::Direction;
 use crate::{ReadError, Recorded};
@@ -58,7 +58,7 @@ pub(crate) trait Corpus {
 
     /// Events from a position on that are at hand without reading: a run without a gap, empty if
     /// the first has to be read. Each is given once.
-    fn fresh(&self, _from: u64) -> Vec<Fresh> {
+    fn fresh(&self, _from: u64) -> Vec<UnindexedEvent> {
         Vec::new()
     }
 

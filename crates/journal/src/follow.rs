@@ -333,7 +333,7 @@ impl Subscription {
         }
     }
 
-    /// Whether the store may hold something that was not read yet: history, or what another
+    /// Whether the store may hold events that were not read yet: history, or what another
     /// process committed.
     fn has_unread(&mut self, is_closed: bool) -> Result<bool, ReadError> {
         // One poll serves all subscribers, so that a hundred that wait cost an idle store no more

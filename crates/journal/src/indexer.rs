@@ -13,16 +13,15 @@ use crate::store::Store;
 /// How long the indexer sleeps when nothing is committed; a commit wakes it.
 const SLEEP: Duration = Duration::from_secs(3_600);
 
-/// New events that are worth a transaction of the index. Fewer wait for more to come or for the
-/// next search, which indexes them before it looks: one by one they would cost more than it
-/// costs to record them.
+/// New events that are worth a transaction of the index. Fewer wait for more, or for the next search,
+/// which indexes them first: one by one they would cost more than recording them.
 const EVENTS_MIN: u64 = 64;
 
-/// Events the index may be behind while more of them come all the time. Up to here recording has
-/// the machine to itself; further behind, the next search would have to catch up for too long.
+/// Events that the index may lag behind during a burst. Up to here recording has the machine to
+/// itself; further behind, the next search would have to catch up for too long.
 const EVENTS_MAX: u64 = 4_096;
 
-/// A silence of the log that is taken for the end of a burst.
+/// A burst is over when no event came for this long.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// The thread that feeds the index. Starts with the first append and ends with the journal.
@@ -47,7 +46,7 @@ impl Indexer {
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // What it leaves undone, the next search or the next indexer does.
+            // What it leaves is indexed by the next search or the next indexer.
             let _ = thread.join();
         }
     }
@@ -55,7 +54,7 @@ impl Indexer {
 
 fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
     let mut indexed = 0;
-    feed.state().backlog().want();
+    feed.state().backlog().enable();
     loop {
         {
             let state = feed.state();
@@ -79,13 +78,13 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
                 indexed = progress.indexed.max(feed.state().tail());
             }
             Ok(progress) => indexed = progress.indexed,
-            // A full disk, or a file somebody else holds: the log is what counts. The next
-            // commit is the next try, and a search reads through what is not indexed.
+            // A full disk, or a file that another process holds. The log is not affected. The next
+            // commit is the next try, and a search scans what is not indexed.
             Err(error) => {
                 let mut state = feed.state();
                 indexed = state.tail();
                 if error.is_newer_format() {
-                    // Left to that program, so nobody here takes what waits for it.
+                    // The index is left to the newer program, so the backlog is never taken here.
                     state.backlog().clear();
                 }
             }

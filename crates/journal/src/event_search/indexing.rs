@@ -9,7 +9,7 @@ use super::Corpus;
 use super::deletions::follow_deletions;
 use super::keywords::{EventKeywords, day_of};
 use super::sqlite_index::{IndexState, SqliteIndex};
-use crate::backlog::Fresh;
+use crate::backlog::UnindexedEvent;
 use crate::derived::{Derived, Failure};
 use crate::store::Direction;
 use crate::{ReadError, Recorded};
@@ -97,7 +97,7 @@ impl<'a, 'c> EventIndexer<'a, 'c> {
         let next = self.state.indexed + 1;
         // Events that are still in memory need not be read and unpacked.
         let fresh = self.corpus.fresh(next);
-        for Fresh { position, draft } in &fresh {
+        for UnindexedEvent { position, draft } in &fresh {
             self.add_event(*position, draft)?;
         }
         if !fresh.is_empty() {

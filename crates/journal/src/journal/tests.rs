@@ -1,4 +1,4 @@
-//! Who does what before the writer has its turn, and what is done without derived data.
+//! What runs before a batch is queued, and what works without derived data.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
@@ -114,7 +114,7 @@ fn newer_index_gets_no_backlog() {
     let (dir, _newer) = under_a_newer_index();
     let journal = open(dir.path());
     // As the indexer does, but now.
-    journal.inner.feed.state().backlog().want();
+    journal.inner.feed.state().backlog().enable();
     let id = SessionId::new("long").unwrap();
     let long =
         event::Raw::from_value(&serde_json::json!({ "content": "x".repeat(512 * 1024) })).unwrap();

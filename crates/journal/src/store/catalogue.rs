@@ -84,7 +84,7 @@ pub(crate) struct Catalogue {
     file: PathBuf,
     store: &'static str,
     lock: WriterLock,
-    flush: Synchronous,
+    synchronous: Synchronous,
     /// Dropped before the connections: closing the last connection of a database checkpoints its
     /// WAL, and two checkpoints exclude each other.
     checkpointer: Checkpointer,
@@ -125,7 +125,7 @@ impl Catalogue {
         file: &Path,
         store: &'static str,
         lock: WriterLock,
-        flush: Synchronous,
+        synchronous: Synchronous,
     ) -> Result<Catalogue, OpenError> {
         connection::require_safe_sqlite()?;
         let bare = BareFile::open(file)?;
@@ -140,14 +140,14 @@ impl Catalogue {
         if let Some(dir) = file.parent().filter(|_| found == migration::FoundDatabase::Nothing) {
             folder::sync(dir)?;
         }
-        let mut db = connection::writer(file, flush).map_err(&failed)?;
+        let mut db = connection::writer(file, synchronous).map_err(&failed)?;
         migration::migrate(store, file, &mut db)?;
         drop(turn);
         Ok(Catalogue {
             file: file.to_owned(),
             store,
             lock,
-            flush,
+            synchronous,
             checkpointer: Checkpointer::default(),
             writer: Mutex::new(db),
             idle: Mutex::new(Vec::new()),

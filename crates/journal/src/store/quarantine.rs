@@ -72,7 +72,7 @@ impl Quarantine {
         Ok(paths)
     }
 
-    /// Returns an unused name for something that comes from `file`.
+    /// Returns an unused name for bytes that come from `file`.
     fn free_name(&self, file: &Path) -> Result<PathBuf, StorageError> {
         folder::create_private(&self.dir)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();

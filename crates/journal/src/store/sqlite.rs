@@ -50,7 +50,7 @@ impl SqliteStore {
     ) -> Result<SqliteStore, OpenError> {
         folder::create_private(dir)?;
         folder::require_private(dir)?;
-        let flush = match durability {
+        let synchronous = match durability {
             Durability::Full => Synchronous::Full,
             Durability::Relaxed => Synchronous::Normal,
         };
@@ -63,7 +63,7 @@ impl SqliteStore {
             found = quarantine_damaged_wal(dir)?;
             remove_unfinished_copies(&file)?;
         }
-        let catalogue = Catalogue::open(&file, CAPABILITIES.name, lock, flush)?;
+        let catalogue = Catalogue::open(&file, CAPABILITIES.name, lock, synchronous)?;
         presence.share()?;
         Ok(SqliteStore { dir: dir.to_owned(), catalogue, _presence: presence, found })
     }

@@ -205,7 +205,7 @@ fn inherited_references_are_translated(mut world: World) {
     world.reopen();
     let (parent, shown) = (read_all(&world, "p"), read_all(&world, "f"));
     let fresh = shown[0].id;
-    // What a payload says outside the fields that name events is nobody's reference.
+    // An id outside the fields that name events is no reference.
     let untouched = |event: &Event| match event.kind.as_str() {
         "compaction" | "snapshot" | "child.requested" => 1,
         _ => 0,

@@ -9,7 +9,7 @@ use journal::{
     Batch, Delivery, EventReceipt, Journal, Recorded, Selection, SourceMove, Subscription,
 };
 
-/// How long something that must come may take. It comes at once; the rest is for slow machines.
+/// How long an event that must come may take. It comes at once; the rest is for slow machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn session(name: &str) -> SessionId {
@@ -58,7 +58,7 @@ pub(crate) fn fork(name: &str, n: u64, parent: &str, seq: u64) -> Draft {
     started(name, n, parent, seq, SessionMode::Fork)
 }
 
-/// A session with the prompts 1 to `count`, each in its own commit or all in one: nobody can tell.
+/// A session with the prompts 1 to `count`.
 pub(crate) fn talk(journal: &Journal, name: &str, count: u64) {
     let mut drafts = prompts(name, 1..=count);
     loop {

@@ -146,7 +146,7 @@ fn other_handle_cannot_fork_deleted(world: World) {
     assert!(matches!(answer, Err(AppendError::SessionNotFound(_))), "{answer:?}");
 }
 
-/// Whatever one remembers of a session, it must not be taken for another that came later.
+/// A cached session must not be taken for another that came later.
 fn deleted_number_is_not_reused(world: World) {
     let other = world.another();
     talk(&world, "a", 3);
@@ -188,7 +188,7 @@ fn each_follows_what_the_other_writes(world: World) {
     assert_eq!(numbers, [1, 2, 3, 4]);
 }
 
-/// One of those who wait looks for all of them, and another when that one goes.
+/// One waiting subscriber polls for all of them, and another takes over when it goes.
 fn waiting_subscribers_see_other_handle(world: World) {
     const FOLLOWERS: u64 = 3;
     let other = world.another();
@@ -196,7 +196,7 @@ fn waiting_subscribers_see_other_handle(world: World) {
     let (told, heard) = std::sync::mpsc::sync_channel(16);
     let mut got: Vec<(u64, u64)> = Vec::new();
     std::thread::scope(|scope| {
-        // Whoever looks may find what is only for the others.
+        // The poller may find events that only the others want.
         let quiet =
             world.follow_session(&session("quiet"), FollowFrom::Now, OnLag::CatchUp).unwrap();
         scope.spawn(move || assert_eq!(quiet.count(), 0));
@@ -274,7 +274,7 @@ fn who_only_reads_cannot_append(world: World) {
     assert_eq!(next_events(&mut stream, 3).len(), 3);
 }
 
-/// Whoever makes a file takes no place of another's: what the quickest recorded is still there.
+/// Processes that create files at once replace none of each other's.
 fn many_may_make_it_at_once(world: World) {
     const PROCESSES: u64 = 4;
     for round in 0..50 {

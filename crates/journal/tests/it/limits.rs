@@ -200,7 +200,7 @@ fn deeply_nested_event_is_raw(mut world: World) {
     assert_kept_raw(&events[3], &drafts[1]);
 }
 
-/// Where a payload moves out of its row; nobody outside can see it.
+/// The size at which a payload moves out of its row, which callers cannot see.
 const INLINE_DATA_MAX: usize = 16 * 1024;
 
 fn inline_and_separate_payload_agree(mut world: World) {

@@ -1,4 +1,4 @@
-//! Who comes from whom, recorded with the session's first event or imported.
+//! Parents and children, recorded with the session's first event or imported.
 
 use event::payload::{SessionMode, SessionParent, SessionStarted, SettingsChanged};
 use event::{Draft, SessionId, Time};
@@ -178,7 +178,7 @@ fn late_parent_is_accepted(mut world: World) {
     talk(&world, "a", 1);
     talk(&world, "other", 1);
     observe(&world, told("b", 70, "a"));
-    // The first to be told is believed, and nobody comes from itself.
+    // The first parent counts, and a session is not its own parent.
     observe(&world, told("b", 71, "other"));
     observe(&world, told("other", 72, "other"));
     for _ in 0..2 {

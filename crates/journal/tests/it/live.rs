@@ -1,4 +1,4 @@
-//! What passes without being stored: merged while nobody has read it, never in anybody's way.
+//! Live events: not stored, merged until they are read, never in the way of recorded ones.
 
 use std::sync::Arc;
 

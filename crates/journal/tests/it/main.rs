@@ -9,16 +9,16 @@
 mod world; // a journal, and where it lives
 mod given; // what cases are made of
 
-mod doors; // what an append answers
+mod appending; // the answers to an append
 mod limits; // one below, at, one above
 mod reading; // sessions as ranges of events
-mod following; // history and news as one stream
-mod live; // what passes without being stored
+mod following; // history and new events as one stream
+mod live; // live events, which are not stored
 mod forks; // what a fork shows
-mod lineage; // who comes from whom
-mod catalogue; // what there is
-mod deleting; // what is left of what is gone
-mod sources; // how far sources and consumers have got
+mod lineage; // parents and children
+mod catalogue; // listing sessions
+mod deleting; // deleted sessions
+mod sources; // checkpoints of sources and consumers
 mod whole; // a batch is seen whole or not at all
 mod closing; // the end of a journal
 mod handles; // one journal opened twice

@@ -51,7 +51,7 @@ fn check(open: fn() -> World, cases: u32) {
     }
 }
 
-/// A journal, what it should be, and one who follows it all.
+/// A journal, its model, and a subscriber to all of it.
 struct Run {
     world: World,
     model: Model,
@@ -143,7 +143,7 @@ impl Run {
         assert_eq!(recorded(self.world.append(batch.with(draft))), expected);
     }
 
-    /// Whoever follows has got exactly what is in the log now, in its order.
+    /// The subscriber has got exactly what is in the log now, in its order.
     fn drain(&mut self) {
         while let Some(next) = self.stream.next_within(Duration::ZERO).unwrap() {
             let Delivery::Event(recorded) = next else { panic!("{next:?}") };

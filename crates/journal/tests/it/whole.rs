@@ -1,4 +1,4 @@
-//! A batch is seen whole or not at all, by everybody, at any moment.
+//! Every reader sees a batch whole or not at all, at any moment.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -45,7 +45,7 @@ impl Checkpointer {
         wal_bytes: u64,
         file: &Path,
         identity: FileIdentity,
-        flush: Synchronous,
+        synchronous: Synchronous,
         writer: &Connection,
     ) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,8 @@ impl Checkpointer {
             let beside = move || {
                 // If another file has the name by now, SQLite would copy our WAL into that one.
                 if identity.is_at(&file).unwrap_or(false) {
-                    let _ = connection::writer(&file, flush).and_then(|db| run_checkpoint(&db));
+                    let _ =
+                        connection::writer(&file, synchronous).and_then(|db| run_checkpoint(&db));
                 }
             };
             state.thread = Builder::new().name("journal copier".to_owned()).spawn(beside).ok();

@@ -47,30 +47,30 @@ pub(super) fn require_safe_sqlite() -> Result<(), OpenError> {
 }
 
 /// Opens the connection that writes. The file must exist; an empty one becomes a database.
-pub(super) fn writer(file: &Path, flush: Synchronous) -> rusqlite::Result<Connection> {
-    writer_with_pages(PAGE_BYTES, file, flush)
+pub(super) fn writer(file: &Path, synchronous: Synchronous) -> rusqlite::Result<Connection> {
+    writer_with_pages(PAGE_BYTES, file, synchronous)
 }
 
 /// The same, where an empty file becomes a database with pages of this size.
 pub(super) fn writer_with_pages(
     page_bytes: u32,
     file: &Path,
-    flush: Synchronous,
+    synchronous: Synchronous,
 ) -> rusqlite::Result<Connection> {
     let db = connect(file)?;
     // Has an effect only while the database is empty.
     db.pragma_update(None, "page_size", page_bytes)?;
     // Readers see the last commit and never wait for the writer, nor it for them.
     db.pragma_update(None, "journal_mode", "WAL")?;
-    let synchronous = match flush {
+    let level = match synchronous {
         Synchronous::Full => "FULL",
         Synchronous::Normal => "NORMAL",
         Synchronous::Off => "OFF",
     };
-    db.pragma_update(None, "synchronous", synchronous)?;
-    // Where `fsync` stops at the drive's cache (macOS), ask for the flush that does not.
-    db.pragma_update(None, "fullfsync", flush == Synchronous::Full)?;
-    db.pragma_update(None, "checkpoint_fullfsync", flush != Synchronous::Off)?;
+    db.pragma_update(None, "synchronous", level)?;
+    // Where `fsync` stops at the drive's cache (macOS), ask for the sync that does not.
+    db.pragma_update(None, "fullfsync", synchronous == Synchronous::Full)?;
+    db.pragma_update(None, "checkpoint_fullfsync", synchronous != Synchronous::Off)?;
     // A commit must not wait for a checkpoint: see `checkpointer`.
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
     db.pragma_update(None, "journal_size_limit", WAL_IDLE_BYTES)?;

@@ -53,8 +53,8 @@ impl<B: BodyDecoder> CatalogueTx<'_, WriteConnection<'_>, B> {
         let mut log = self.catalogue.file.clone().into_os_string();
         log.push("-wal");
         let wal_bytes = std::fs::metadata(log).map_or(0, |log| log.len());
-        let Catalogue { file, bare, flush, checkpointer, .. } = self.catalogue;
-        checkpointer.after_commit(wal_bytes, file, bare.identity(), *flush, &self.db);
+        let Catalogue { file, bare, synchronous, checkpointer, .. } = self.catalogue;
+        checkpointer.after_commit(wal_bytes, file, bare.identity(), *synchronous, &self.db);
         if wal_bytes > WAL_BYTES_MAX {
             let _ = self.db.busy_timeout(Duration::ZERO);
             let _ = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));

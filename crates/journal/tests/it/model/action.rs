@@ -17,9 +17,9 @@ const SOURCES: u8 = 2;
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Append(Told),
-    /// Several batches, nobody waits in between.
+    /// Several batches, submitted without waiting in between.
     Burst(Vec<Told>),
-    /// Something that is shown already is told again.
+    /// An event that a session shows already is appended again.
     Again(Index, Again),
     Fork {
         door: AppendMode,

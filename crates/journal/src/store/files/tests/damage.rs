@@ -117,7 +117,8 @@ fn deleted_catalogue_is_rebuilt() {
     let expected = render(&store(dir.path()));
     let journal = open(dir.path());
     without_catalogue(dir.path());
-    // Who opens it now makes another one, and both would give the same numbers.
+    // A process that opens the journal now creates another one, and both would give the same
+    // numbers.
     let refused = journal.append(Batch::observed().with(note("a", 99, "lost"))).unwrap_err();
     let AppendError::Storage(refused) = refused else { panic!("{refused:?}") };
     assert!(refused.cause.to_string().contains("deleted while it was open"), "{refused:?}");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A line as somebody would write it: as few members as there can be.
+/// A line as a user would write it, with as few members as possible.
 fn plain(session: &str, number: u64) -> String {
     let event = note(session, number, "by hand");
     format!(

@@ -123,7 +123,7 @@ fn leftovers_of_killed_repair_are_removed() {
         |dir: &Path| left.iter().for_each(|name| std::fs::write(dir.join(name), "").unwrap());
     let is_there = |dir: &Path| left.each_ref().map(|name| dir.join(name).exists());
     leave(bench.dir.path());
-    // Whoever has it open may be at it.
+    // A process that has the journal open may be repairing it.
     drop(SqliteStore::open_or_create(bench.dir.path(), Durability::Full).unwrap());
     assert_eq!((bench.check(false), is_there(bench.dir.path())), (vec![], [true; 5]));
     assert_eq!((bench.check(true), is_there(bench.dir.path())), (vec![], [false; 5]));
@@ -249,7 +249,7 @@ fn invalid_row_is_not_copied() {
     }
 }
 
-/// Somebody who copies the log, and is kept from it in the middle until a test says so.
+/// A checkpoint of another process, held up in the middle until the test releases it.
 mod copier {
     use super::*;
     use std::sync::{Condvar, Mutex};
@@ -299,7 +299,7 @@ fn repair_waits_for_foreign_checkpoint() {
     let mut bench = Bench::new();
     bench.append("one", &["a", "b"]);
     bench.tamper("UPDATE event SET body = x'00' WHERE pk & 0xFFFFFFFF = 2");
-    // Who reads what is older keeps others from copying what is newer.
+    // A reader on an older state keeps newer frames from being checkpointed.
     let reader = Connection::open(bench.file()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM event").unwrap();
     bench.append("one", &["c"]);

@@ -145,7 +145,7 @@ fn payload_rows_are_scanned_once() {
     let bench = sound.with_damaged(&[sound.root(INDEX)], usize::MAX);
     let first = bench.store.reader().unwrap();
     assert_eq!(render(&first.events(1, ALL).unwrap()), sound.lines);
-    // Nobody who looks at all payloads gets past the first of these pages, nor past the last.
+    // A scan of all payloads stops at the first of these pages, and from the end at the last.
     let leaves = sound.pages("payload", "leaf");
     let damaged = [leaves[1], leaves[leaves.len() - 2]];
     let file = std::fs::OpenOptions::new().write(true).open(bench.file()).unwrap();

@@ -1,4 +1,4 @@
-//! Facts of long sessions are found by what is noted of their ids, and whatever happens to that.
+//! Ids of long sessions are found through the table `tails`, also when it is damaged.
 
 use super::*;
 use crate::id_cache::IdSuffixes;
@@ -14,7 +14,7 @@ impl Bench {
     }
 
     /// Where session 1 has the facts that stand at these `seq`, by the ids there are; and a fact
-    /// that nobody has.
+    /// that no event has.
     fn find(&self, seqs: &[u64]) -> Vec<u64> {
         let reader = self.store.reader().unwrap();
         let ids = reader.ids(1, 0).unwrap().into_iter();
