@@ -15,7 +15,7 @@ pub(crate) struct BlockReader<R> {
     offset: u64,
     /// The line that begins the next block.
     ahead: Vec<u8>,
-    /// Marks are words of somebody until the quote ends.
+    /// Inside a quote marks are text and begin no block.
     is_quoted: bool,
 }
 

@@ -159,6 +159,7 @@ impl Checkpoint {
     /// Moves the checkpoint to `offset`.
     pub(crate) fn advance(&mut self, file: &File, offset: u64) -> io::Result<()> {
         self.offset = offset;
+        // Once the head has its full length it never changes while the file is the same.
         if self.head.length < HEAD_BYTES as u64 {
             self.head = fingerprint(file, 0, offset.min(HEAD_BYTES as u64))?;
         }

@@ -20,9 +20,9 @@ use crate::source::Source;
 pub(crate) struct DiscoveredSource {
     pub source: Source,
     pub metadata: Metadata,
-    /// Whom it may repeat, where a database says so.
+    /// Its lineage hint, where a database contains it.
     pub hint: Option<LineageHint>,
-    /// When something was said in it last, in milliseconds, where a database says so.
+    /// The time of its last message in milliseconds, where a database contains it.
     pub active: i64,
 }
 

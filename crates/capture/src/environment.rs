@@ -22,7 +22,7 @@ impl Environment {
         &self.home
     }
 
-    /// A variable that says something.
+    /// A variable that is set and not blank.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
     }

@@ -529,6 +529,7 @@ impl<'a> EventBuilder<'a> {
         let silence = i128::from(SILENCE_MILLIS) * 1_000_000;
         let last_at = thread.last_at;
         let has_begun = thread.epoch_from.is_some();
+        // Only a pause between turns counts: within a turn a tool may run for hours.
         let is_between = std::mem::take(&mut thread.follows_pause) || !thread.is_turn_open;
         if has_begun && is_between && pause.is_some_and(|pause| pause >= silence) {
             self.close_epoch(last_at, "silence");
@@ -557,6 +558,7 @@ impl<'a> EventBuilder<'a> {
             Kind::UserPrompt => thread.rewound_to.take(),
             _ => None,
         };
+        // Not the clock: an id must not depend on when the record was read.
         let id_at = known_at.unwrap_or(Time::from_millis(0));
         let provider = self.source.provider;
         let id = identity.event_id(id_at, provider, &self.session);

@@ -479,6 +479,8 @@ impl<'a> Ingester<'a> {
         summary.sources += 1;
         let bytes_max = match source.form {
             SourceForm::Lines | SourceForm::Blocks(_) | SourceForm::Rows => bytes_max,
+            // These can only be entered at their start, so every turn skips what was read before.
+            // Turns that grow with the offset keep that cost in proportion.
             SourceForm::PackedLines | SourceForm::Document { .. } => {
                 bytes_max.max(tailer.checkpoint.offset / PASSED_OVER_MAX)
             }

@@ -79,16 +79,20 @@ impl KnownSources {
     pub(crate) fn claim(&mut self, found: &mut DiscoveredSource) -> Option<CheckpointStat> {
         let file = file_of(&found.metadata);
         let source = &mut found.source;
+        // A session in a database is known by its key alone: the file holds many.
         if source.digest.is_some() {
             return self.by_key.remove(&source.key());
         }
         let key = self.by_file.get(&file).filter(|key| self.is_now_at(key, source)).cloned();
+        // The same file, here or moved here: it keeps its name, under which its originals are stored.
         if let Some(key) = key {
             source.name = key.split_once(':').map_or("", |(_, name)| name).to_owned();
             let known = self.by_key.remove(&key);
             self.claimed.insert(key);
             return known;
         }
+        // Another file than before stands at this path. While the former one lives on elsewhere under
+        // its name, this one needs a name of its own.
         let at_path = source.key();
         let has_moved = |was_here: &CheckpointStat| {
             let now_at = self.present.get(&was_here.file()).unwrap_or(&was_here.path);

@@ -65,6 +65,7 @@ impl<R: Read> RecordReader for LineReader<R> {
         self.fill(kept)?;
         let length = (kept.len() - start) as u64;
         self.offset += length;
+        // The limit was reached before the line end: the rest is only counted, not held.
         if length == RECORD_BYTES_MAX as u64 && !kept.ends_with(b"\n") {
             kept.truncate(start);
             kept.shrink_to_fit();

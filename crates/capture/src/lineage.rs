@@ -26,8 +26,8 @@
 //! | 9 | a session of the recorder's line comes from it | `Parent`, with the parent it names |
 //! | 10 | it names the recorder as its parent | `Fork` |
 //! | 11 | a session of the recorder's line comes from the parent that it names, too | `Parent`, with that session's link |
-//! | 12 | its agent's forks always say whose they are; the parent it names has recorded nothing, and the line ends in a session without parent | `Fork` |
-//! | 13 | its agent's forks always say whose they are, otherwise | `Parent`, with the parent it names |
+//! | 12 | forks of its agent always name their parent; the one it names has recorded nothing, and the line ends in a session without parent | `Fork` |
+//! | 13 | forks of its agent always name their parent, otherwise | `Parent`, with the parent it names |
 //! | 14 | it is older than the recorder, which is no elder | `Parent`; the last younger session of the line becomes its fork |
 //! | 15 | it names a parent, and row 12's condition on the parent does not hold | `Parent`, with the parent it names |
 //! | 16 | otherwise | `Fork` |
@@ -73,7 +73,8 @@ pub(crate) enum Lineage {
     /// another fork of its parent, was read first.
     Parent {
         parent: Option<ParentLink>,
-        /// The session of the recorder's line, by its number, that has to be told whose fork it is.
+        /// The number of the session in the recorder's line that becomes a fork of the source: an
+        /// event has to record that.
         heir: Option<usize>,
     },
 }
@@ -151,7 +152,7 @@ pub(crate) struct OpeningFacts {
 pub(crate) enum Opening {
     /// No record has an identity that a copy would keep.
     Unnamed {
-        /// It shows something all the same.
+        /// It has events that are shown to the user.
         has_spoken: bool,
     },
     /// Its first identity is recorded nowhere.

@@ -145,6 +145,7 @@ impl Ingester<'_> {
             let Some(kept) = kept else { continue };
             let begin = kept.from;
             let mut again = Again::new(agent, source, generation, kept);
+            // The original of a fork begins behind the part it copied.
             if begin > 0 && !again.learn(checkpoint, begin, (self.clock)())? {
                 continue;
             }

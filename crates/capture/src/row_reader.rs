@@ -171,6 +171,7 @@ impl RowReader {
     /// Reads the next page and returns whether it has rows.
     fn turn(&mut self, way: &'static RowQuery) -> io::Result<bool> {
         let mut read = self.read(way);
+        // The owner opened the database while it was read without locks: the page may mix two states.
         if !self.database.is_unchanged()? {
             self.database = Database::open_shared(&self.path)?;
             read = self.read(way);
@@ -246,6 +247,8 @@ impl RecordReader for RowReader {
     fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
         let Some(way) = self.way else { return Ok(NextRecord::End) };
         if self.page.is_empty() && !self.turn(way)? {
+            // Rows change in place: the next pass begins at the first row again and returns those that
+            // changed since this pass began.
             if way.newest.is_some() {
                 self.mark.after.clear();
                 self.mark.since = self.mark.until.take();

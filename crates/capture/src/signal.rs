@@ -195,6 +195,7 @@ impl EventBuilder<'_> {
         let waited = now.nanos() - sign.at.nanos();
         let has_waited = waited >= i128::from(SIGN_WAITS_MILLIS) * 1_000_000;
         match sign.kind {
+            // The source has ended the turn itself, or a later turn is running.
             SignalKind::TurnEnd if !thread.is_turn_open || has_newer => {}
             SignalKind::TurnEnd if has_waited || is_untold => {
                 let identity = EventIdentity::in_session(&["turn ended", sign.name]);
@@ -208,6 +209,8 @@ impl EventBuilder<'_> {
             SignalKind::Clear if is_open => self.close_epoch(at, "clear"),
             SignalKind::Clear => {}
             SignalKind::Stop => {
+                // An agent writes a few last records after its hook ran. A session that goes on longer
+                // was resumed, and the signal is about its former end.
                 let late = i128::from(LATE_MILLIS) * 1_000_000;
                 let is_stale =
                     thread.last_at.is_some_and(|last| last.nanos() - sign.at.nanos() > late);

@@ -78,6 +78,7 @@ impl Ingester<'_> {
             let Some(mut checkpoint) = Checkpoint::parse(&recorded) else { continue };
             let (provider, _) = key.split_once(':').unwrap_or_default();
             let agent = self.agents.iter().find(|agent| agent.provider() == provider);
+            // A file that has grown is read first: its bytes decide where the epoch ends.
             let Some(agent) =
                 agent.filter(|_| checkpoint.is_silent(now) && !has_grown(&checkpoint))
             else {

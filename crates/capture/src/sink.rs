@@ -6,7 +6,7 @@ use event::{Draft, EventId, SessionId};
 
 use crate::admission::Admission;
 
-/// Events of one source and how far it was read with them: recorded whole or not at all.
+/// Events of one source and the checkpoint behind them: recorded completely or not at all.
 #[derive(Debug)]
 pub struct Batch {
     /// The key of the source.
@@ -43,7 +43,7 @@ pub struct StoredOriginal {
     pub bytes: Box<dyn Read>,
 }
 
-/// A record that nobody has understood.
+/// A record that was not understood.
 #[derive(Clone, Debug)]
 pub struct UnknownRecord {
     /// Where it stands, as events say it.
@@ -85,7 +85,7 @@ pub trait Sink {
         Ok(None)
     }
 
-    /// The records of a session that nobody has understood so far.
+    /// The records of a session that were not understood so far.
     fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
         let _ = session;
         Ok(Vec::new())

@@ -42,7 +42,7 @@ impl Source {
         hex(&hash.finalize()[..8])
     }
 
-    /// A source that was read before, as far as something is told of it without reading on.
+    /// A source that was read before, for events about it that need no reading.
     pub(crate) fn known(provider: &'static str, key: &str, path: &Path) -> Source {
         Source {
             name: key.split_once(':').map_or("", |(_, name)| name).to_owned(),

@@ -135,6 +135,7 @@ impl SessionIndex {
         let mut found: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
         let Some(kindred) = self.kindred.get(provider) else { return found };
         let mut at = 0;
+        // Breadth first, so that the nearest relatives come first when the family is cut.
         while at < found.len() && found.len() < KINDRED_MAX {
             let next = kindred.get(&hash(provider, &found[at])).into_iter().flatten();
             let next = next.filter(|name| !found.contains(name));
@@ -171,6 +172,7 @@ impl SessionIndex {
             awaited.remove(&hash);
         }
         match self.source_index.get_mut(&hash) {
+            // Of several sources of a session the one that grew last wins.
             Some(teller) if *teller.key == *key || teller.grown > grown => {
                 teller.grown = teller.grown.max(grown);
             }

@@ -252,6 +252,7 @@ impl<'a> Tailer<'a> {
                 NextRecord::Whole { offset, bytes, .. }
                     if has_slipped(source, file, offset, bytes)? =>
                 {
+                    // Stop before it: the next poll reads the file as it is then.
                     self.is_at_end = true;
                     kept.truncate(kept_before);
                     break;
@@ -285,6 +286,9 @@ impl<'a> Tailer<'a> {
                 {
                     self.is_at_end = true;
                     let before = builder.len();
+                    // The source is quiet, so the end of this record will not come: the agent died
+                    // while it wrote, or it writes no line end. Complete JSON and blocks are parsed
+                    // like any record.
                     let is_block =
                         matches!(source.form, SourceForm::Blocks(_)) && !bytes.is_empty();
                     if is_block || is_whole_json(bytes) {
@@ -296,6 +300,8 @@ impl<'a> Tailer<'a> {
                         amend_torn(checkpoint.torn.take(), &mut builder, before);
                         break;
                     }
+                    // An incomplete line is reported once for each length. A longer one amends the
+                    // report before it, and the offset stays: the line may still be completed.
                     if checkpoint.torn.as_ref().is_none_or(|torn| torn.length != length) {
                         start_record(
                             &**parser,
@@ -318,6 +324,7 @@ impl<'a> Tailer<'a> {
                 }
                 NextRecord::Open { .. } | NextRecord::End => {
                     self.is_at_end = true;
+                    // No further record will complete the event that the parser holds back.
                     if parser.holds() && is_quiet(metadata, now) {
                         start_record(
                             &**parser,

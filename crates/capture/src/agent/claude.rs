@@ -34,7 +34,7 @@ use crate::lineage::lineage_hint_by_uuid;
 use crate::record::SourceRecord;
 use crate::source::{Source, short_hash};
 use crate::thread_state::SessionSettings;
-use line::Line;
+use line::ClaudeLine;
 use request::Requests;
 use state::Boundary;
 
@@ -61,7 +61,7 @@ impl Agent for Claude {
             [_, session, "subagents", .., _] if stem.starts_with("agent-") => {
                 SourceRole::Subagent { parent: session.to_owned() }
             }
-            // Beside sessions its name does not tell whose it is.
+            // Beside the sessions, its name does not contain the parent.
             [_, _] if stem.starts_with("agent-") => SourceRole::Subagent { parent: String::new() },
             [_, _] => SourceRole::Main,
             _ => return None,
@@ -85,7 +85,7 @@ impl Agent for Claude {
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let below_project = source.path.strip_prefix(&source.root).unwrap_or(Path::new(""));
-        Box::new(Transcript {
+        Box::new(ClaudeTranscript {
             role: source.role.clone(),
             stem: source.stem().to_owned(),
             folders: below_project.iter().count().saturating_sub(2),
@@ -129,18 +129,18 @@ const SILENT: &[&str] = &[
 ];
 
 /// One transcript while it is read.
-struct Transcript {
+struct ClaudeTranscript {
     role: SourceRole,
     stem: String,
     /// How many folders it lies below its project's.
     folders: usize,
-    state: State,
+    state: ClaudeState,
 }
 
 /// What has to be known of the records before.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct ClaudeState {
     is_begun: bool,
     /// The turn has ended; a second end of it is no news.
     is_turn_over: bool,
@@ -158,12 +158,12 @@ struct State {
     boundary: Option<Boundary>,
 }
 
-impl Parser for Transcript {
+impl Parser for ClaudeTranscript {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        let line: Line<'_> = match record.read() {
+        let line: ClaudeLine<'_> = match record.read() {
             Ok(line) => line,
             Err(error) => {
-                let kind = record.read::<line::Kind<'_>>().ok();
+                let kind = record.read::<line::ClaudeLineKind<'_>>().ok();
                 let kind = kind.as_ref().map_or("no record", |kind| &kind.kind);
                 return builder.unknown(record, kind, Some(&error.to_string()));
             }
@@ -187,12 +187,12 @@ impl Parser for Transcript {
     }
 }
 
-impl Transcript {
+impl ClaudeTranscript {
     /// One record by its type. Everything that is not in this table is unknown.
     fn line(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         self.begin(line, builder);
@@ -236,17 +236,17 @@ impl Transcript {
         Ok(())
     }
 
-    /// The first talk after the agent was closed: somebody has resumed the session.
-    fn come_back(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    /// The first message after the agent was closed: the user has resumed the session.
+    fn come_back(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         let Some(uuid) = line.uuid.as_deref().filter(|_| self.state.is_left) else { return };
         self.state.is_left = false;
         self.rest(builder);
-        // A copy of the session does not say that somebody came back to this one.
+        // A copy of the session does not mean that this one was resumed.
         builder.resumed(EventIdentity::in_session(&["resumed", uuid]), line.at());
     }
 
-    /// Who it works for is said before anything else of it.
-    fn begin(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    /// Sets the parent of a subagent before its first event.
+    fn begin(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         let SourceRole::Subagent { parent } = &self.role else { return };
         if self.state.is_begun {
             return;
@@ -256,12 +256,12 @@ impl Transcript {
         let Some(parent) = parent else { return };
         self.state.is_begun = true;
         let meta = builder.beside(&format!("{}.meta.json", self.stem));
-        let meta = meta.and_then(|meta| serde_json::from_str::<line::Meta>(&meta).ok());
+        let meta = meta.and_then(|meta| serde_json::from_str::<line::ClaudeMeta>(&meta).ok());
         builder.parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
     }
 
     /// What every record of the talk says beside it.
-    fn surroundings(&self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    fn surroundings(&self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         // What a subagent does in its parent's file says nothing of the session.
         if line.is_sidechain && self.role == SourceRole::Main {
             return;
@@ -284,13 +284,13 @@ impl Transcript {
     }
 
     /// Whether the record is about what a subagent does.
-    fn is_subagent(&self, line: &Line<'_>) -> bool {
+    fn is_subagent(&self, line: &ClaudeLine<'_>) -> bool {
         line.is_sidechain || self.role != SourceRole::Main
     }
 }
 
-/// A fork says of all it repeats where it comes from. Nobody may have seen that one.
-fn copied(line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+/// Every copied record of a fork names the session it comes from, which may be unknown here.
+fn copied(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
     let copied = line.forked_from.filter(|_| !builder.has_parent());
     let copied = copied.and_then(|from| serde_json::from_str::<line::Copied<'_>>(from.get()).ok());
     if let Some(session) = copied.and_then(|copied| copied.session_id)
@@ -301,7 +301,7 @@ fn copied(line: &Line<'_>, builder: &mut EventBuilder<'_>) {
 }
 
 /// Which fact of a record it is. Records without a name of their own are known by their place.
-fn identity(line: &Line<'_>, part: &str, builder: &EventBuilder<'_>) -> EventIdentity {
+fn identity(line: &ClaudeLine<'_>, part: &str, builder: &EventBuilder<'_>) -> EventIdentity {
     match line.uuid.as_deref() {
         Some(uuid) => EventIdentity::everywhere(&[uuid, part]),
         None => EventIdentity::in_session(&["at", &builder.place(), part]),

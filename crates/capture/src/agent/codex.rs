@@ -19,8 +19,8 @@ use event::payload::{SessionMode, StepCompleted};
 use event::{Draft, Time, json};
 use serde_json::value::RawValue;
 
-use self::rollout::{Compacted, Line, Meta, Tokens, TurnContext, UsageRecord};
-use self::state::State;
+use self::rollout::{CodexLine, CodexTokens, Compacted, Meta, TurnContext, UsageRecord};
+use self::state::CodexState;
 use crate::agent::calls::ID_BYTES_MAX;
 use crate::agent::{
     Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
@@ -108,12 +108,12 @@ fn thread_in(name: &str) -> Option<&str> {
 struct Rollout {
     /// The session as the file's name tells it.
     named: String,
-    state: State,
+    state: CodexState,
 }
 
 impl Parser for Rollout {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        let line: Line<'_> = match serde_json::from_str(&record.text) {
+        let line: CodexLine<'_> = match serde_json::from_str(&record.text) {
             Ok(line) => line,
             Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
@@ -133,17 +133,17 @@ impl Parser for Rollout {
                 self.meta(payload.get(), line.ordinal, at, builder)
             }
             (Some("compacted"), Some(payload)) => self.compacted(payload, at, builder),
-            (Some(kind), _) if SILENT.contains(&kind) => Ok(Known::Silent),
+            (Some(kind), _) if SILENT.contains(&kind) => Ok(CodexOutcome::Silent),
             // The first versions: bookkeeping, the head, and items without an envelope.
-            (None, None) if line.record_type.is_some() => Ok(Known::Silent),
+            (None, None) if line.record_type.is_some() => Ok(CodexOutcome::Silent),
             (None, None) => self.meta(&record.text, None, at, builder),
             (Some(_), None) => self.item(&record.text, at, builder),
-            _ => Ok(Known::Unknown(line.kind.clone().unwrap_or_default())),
+            _ => Ok(CodexOutcome::Unknown(line.kind.clone().unwrap_or_default())),
         };
         match known {
-            Ok(Known::Told) => {}
-            Ok(Known::Silent) => builder.silent(),
-            Ok(Known::Unknown(kind)) => builder.unknown(record, &kind, None),
+            Ok(CodexOutcome::Added) => {}
+            Ok(CodexOutcome::Silent) => builder.silent(),
+            Ok(CodexOutcome::Unknown(kind)) => builder.unknown(record, &kind, None),
             Err(error) => {
                 let kind = line.kind.as_deref().unwrap_or("without type");
                 builder.unknown(record, kind, Some(&error.to_string()));
@@ -162,14 +162,14 @@ impl Parser for Rollout {
 }
 
 /// What became of a line.
-enum Known {
-    Told,
+enum CodexOutcome {
+    Added,
     Silent,
     /// By what the agent calls it.
     Unknown(String),
 }
 
-type Understood = Result<Known, serde_json::Error>;
+type Understood = Result<CodexOutcome, serde_json::Error>;
 
 impl Rollout {
     /// The first head is the thread's own. Further ones come with lines of another thread.
@@ -182,10 +182,10 @@ impl Rollout {
     ) -> Understood {
         let meta: Meta<'_> = serde_json::from_str(json)?;
         let id = meta.id.as_ref().filter(|id| id.len() <= ID_BYTES_MAX);
-        let Some(id) = id else { return Ok(Known::Unknown("without type".to_owned())) };
+        let Some(id) = id else { return Ok(CodexOutcome::Unknown("without type".to_owned())) };
         let own = self.state.thread.as_ref().unwrap_or(&self.named);
         if self.state.has_meta && id != own {
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         }
         if !self.state.has_meta && *id != self.named {
             self.state.thread = Some(id.clone());
@@ -230,7 +230,7 @@ impl Rollout {
             let identity = EventIdentity::in_session(&["rewind", &builder.place()]);
             builder.rewound(identity, at, effective);
         }
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn turn_context(
@@ -250,7 +250,7 @@ impl Rollout {
                 ..SessionSettings::default()
             },
         );
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn compacted(
@@ -264,7 +264,7 @@ impl Rollout {
         let identity = self.state.identity(builder, "compaction");
         builder.compacted(identity, at, summary, None);
         self.state.compacted();
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn usage_record(
@@ -280,7 +280,7 @@ impl Rollout {
             None => self.state.identity(builder, "usage"),
         };
         step(identity, at, record.response_id, &record.usage, builder);
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 }
 
@@ -294,7 +294,7 @@ fn step<'a>(
     identity: EventIdentity,
     at: Option<Time>,
     response_id: Option<String>,
-    tokens: &Tokens,
+    tokens: &CodexTokens,
     builder: &'a mut EventBuilder<'_>,
 ) -> &'a mut Draft {
     let model = builder.known().model.clone();

@@ -18,10 +18,10 @@ use event::payload::{
 };
 
 use self::log::{
-    Compacted, Line, Session, Subagent, TelemetryFact, UserMessage, first_id, first_session,
-    forked_from,
+    Compacted, CopilotLine, CopilotSession, CopilotSubagent, TelemetryFact, UserMessage, first_id,
+    first_session, forked_from,
 };
-use self::state::State;
+use self::state::CopilotState;
 use crate::agent::calls::ID_BYTES_MAX;
 use crate::agent::{
     Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
@@ -108,28 +108,28 @@ impl Agent for Copilot {
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
-        Box::new(Log { session: source.session.clone(), state })
+        Box::new(CopilotLog { session: source.session.clone(), state })
     }
 }
 
 /// Reads one log.
-struct Log {
+struct CopilotLog {
     session: String,
-    state: State,
+    state: CopilotState,
 }
 
 /// What became of an event.
-enum Known {
-    Told,
+enum CopilotOutcome {
+    Added,
     Silent,
     Unknown,
 }
 
-type Understood = Result<Known, serde_json::Error>;
+type Understood = Result<CopilotOutcome, serde_json::Error>;
 
-impl Parser for Log {
+impl Parser for CopilotLog {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        let line: Line<'_> = match record.read() {
+        let line: CopilotLine<'_> = match record.read() {
             Ok(line) => line,
             Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
@@ -140,9 +140,9 @@ impl Parser for Log {
             builder.session(agent);
         }
         match self.event(&line, builder) {
-            Ok(Known::Told) => {}
-            Ok(Known::Silent) => builder.silent(),
-            Ok(Known::Unknown) => builder.unknown(record, &line.kind, None),
+            Ok(CopilotOutcome::Added) => {}
+            Ok(CopilotOutcome::Silent) => builder.silent(),
+            Ok(CopilotOutcome::Unknown) => builder.unknown(record, &line.kind, None),
             Err(error) => builder.unknown(record, &line.kind, Some(&error.to_string())),
         }
     }
@@ -152,8 +152,8 @@ impl Parser for Log {
     }
 }
 
-impl Log {
-    fn event(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Understood {
+impl CopilotLog {
+    fn event(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let at = line.at();
         match line.kind.as_str() {
             "user.message" => self.user_message(line, builder)?,
@@ -169,7 +169,7 @@ impl Log {
             "session.resume" => self.session_resumed(line, builder)?,
             "session.shutdown" => self.session_exited(line, builder)?,
             "session.model_change" | "session.context_changed" | "session.title_changed" => {
-                let changed: Session = line.read()?;
+                let changed: CopilotSession = line.read()?;
                 builder.settings(at, changed.settings());
             }
             "session.error" => self.error(line, builder)?,
@@ -187,17 +187,17 @@ impl Log {
             "abort" => {
                 self.turn_ended(line, builder, StopReason::Interrupted, None);
             }
-            _ => return Ok(Known::Unknown),
+            _ => return Ok(CopilotOutcome::Unknown),
         }
-        Ok(Known::Told)
+        Ok(CopilotOutcome::Added)
     }
 
     fn session_started(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let session: Session = line.read()?;
+        let session: CopilotSession = line.read()?;
         // A copy may still be called what it was copied from.
         if let Some(named) = &session.session_id {
             builder.parent(named, SessionMode::Fork, None);
@@ -209,10 +209,10 @@ impl Log {
 
     fn session_resumed(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let session: Session = line.read()?;
+        let session: CopilotSession = line.read()?;
         builder.resumed(line.identity(""), line.at());
         builder.settings(line.at(), session.settings());
         builder.started(line.at());
@@ -221,7 +221,7 @@ impl Log {
 
     fn session_exited(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let reported: TelemetryFact = line.read()?;
@@ -231,7 +231,7 @@ impl Log {
     }
 
     /// The name that a person gave stands beside the log, so it is looked at now and then.
-    fn title(&self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    fn title(&self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) {
         let title = builder.beside("workspace.yaml").and_then(|yaml| given_name(&yaml));
         builder.settings(line.at(), SessionSettings { title, ..SessionSettings::default() });
     }
@@ -239,7 +239,7 @@ impl Log {
     /// What was typed, or what a parent or a skill says to the model.
     fn user_message(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let message: UserMessage<'_> = line.read()?;
@@ -273,7 +273,7 @@ impl Log {
 
     fn error(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let reported: TelemetryFact = line.read()?;
@@ -295,7 +295,7 @@ impl Log {
     /// holds.
     fn report(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let reported: TelemetryFact = line.read()?;
@@ -318,7 +318,7 @@ impl Log {
 
     fn compaction_started(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let compacted: Compacted = line.read()?;
@@ -335,7 +335,7 @@ impl Log {
     /// The request that made the summary has no record of its own.
     fn compacted(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let compacted: Compacted = line.read()?;
@@ -354,9 +354,13 @@ impl Log {
     }
 
     /// A subagent begins: its session works for this one, and knows what this one knows.
-    fn subagent_started(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Understood {
-        let Some(session) = line.agent_id.as_deref() else { return Ok(Known::Unknown) };
-        let subagent: Subagent = line.read()?;
+    fn subagent_started(
+        &mut self,
+        line: &CopilotLine<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Understood {
+        let Some(session) = line.agent_id.as_deref() else { return Ok(CopilotOutcome::Unknown) };
+        let subagent: CopilotSubagent = line.read()?;
         let call = self.state.calls.get(&subagent.tool_call_id);
         let (event_id, task) = call.map(|call| (call.event_id, call.task.take())).unzip();
         builder.session(&self.session);
@@ -371,12 +375,16 @@ impl Log {
         let task = task.flatten().or(subagent.agent_description).unwrap_or_default();
         let agent = subagent.agent_name.unwrap_or_default();
         builder.child_requested(line.at(), ChildCall { session, agent, task, call: event_id });
-        Ok(Known::Told)
+        Ok(CopilotOutcome::Added)
     }
 
-    fn subagent_ended(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Understood {
-        let Some(session) = line.agent_id.as_deref() else { return Ok(Known::Unknown) };
-        let subagent: Subagent = line.read()?;
+    fn subagent_ended(
+        &mut self,
+        line: &CopilotLine<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Understood {
+        let Some(session) = line.agent_id.as_deref() else { return Ok(CopilotOutcome::Unknown) };
+        let subagent: CopilotSubagent = line.read()?;
         let outcome = match line.kind.as_str() {
             "subagent.failed" => Outcome::Error,
             _ => Outcome::Ok,
@@ -385,12 +393,12 @@ impl Log {
         builder.session(&self.session);
         builder.child_ended(line.at(), session, &result);
         self.state.forget(session);
-        Ok(Known::Told)
+        Ok(CopilotOutcome::Added)
     }
 
     fn turn_ended(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
         stop_reason: StopReason,
         error: Option<String>,

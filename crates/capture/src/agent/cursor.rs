@@ -69,7 +69,7 @@ impl Agent for Cursor {
         Some(RecognizedSource { form, session: session.to_owned(), role })
     }
 
-    /// Lines have most of what was said by whom; the store repeats them.
+    /// Lines have most messages with their roles; the store repeats them.
     fn rank(&self, form: SourceForm) -> u8 {
         match form {
             SourceForm::Blocks(_) => 1,
@@ -96,9 +96,9 @@ impl Agent for Cursor {
             SourceRole::Main => None,
         };
         match source.form {
-            SourceForm::Blocks(_) => Box::new(text::Text::new(saved)),
+            SourceForm::Blocks(_) => Box::new(text::CursorText::new(saved)),
             SourceForm::Rows => Box::new(store::Store::new(saved)),
-            _ => Box::new(lines::Transcript::new(parent, saved)),
+            _ => Box::new(lines::CursorTranscript::new(parent, saved)),
         }
     }
 }

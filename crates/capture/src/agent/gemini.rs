@@ -18,8 +18,8 @@ use event::payload::{
 use event::{EventId, Time};
 use serde::{Deserialize, Serialize};
 
-use self::recent::Recent;
-use self::record::{Head, Line, Message, Part, Tokens};
+use self::recent::GeminiRecent;
+use self::record::{GeminiHead, GeminiLine, GeminiMessage, GeminiPart, GeminiTokens};
 pub(super) use self::tools::exit_code;
 use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
@@ -91,20 +91,20 @@ impl Agent for Gemini {
 struct GeminiParser {
     /// The session this one works for.
     parent: Option<String>,
-    state: State,
+    state: GeminiState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct GeminiState {
     session: Option<String>,
     /// The context the client put in front of the talk.
     context: String,
     context_event: Option<EventId>,
-    recent: Recent,
+    recent: GeminiRecent,
     /// The last talk that was told.
     last_event: Option<EventId>,
-    answer: Answer,
+    answer: GeminiAnswer,
     /// Calls whose result was told. Older ones are known by the journal.
     results: VecDeque<String>,
     /// The message that holds the last summary.
@@ -115,7 +115,7 @@ struct State {
 /// The answer that may still grow.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Answer {
+struct GeminiAnswer {
     id: String,
     blocks: u32,
     has_message: bool,
@@ -154,17 +154,17 @@ fn is_context(text: &str) -> bool {
 
 impl Parser for GeminiParser {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        match Line::read(record) {
-            Ok(Line::Head(head)) => self.head(head, builder),
-            Ok(Line::Patch(set)) => self.patch(set, builder),
-            Ok(Line::Rewind(id)) => self.rewind(&id, builder),
-            Ok(Line::Message(message)) => {
+        match GeminiLine::read(record) {
+            Ok(GeminiLine::Head(head)) => self.head(head, builder),
+            Ok(GeminiLine::Patch(set)) => self.patch(set, builder),
+            Ok(GeminiLine::Rewind(id)) => self.rewind(&id, builder),
+            Ok(GeminiLine::Message(message)) => {
                 builder.name(&message.id);
                 if !self.message(&message, builder) {
                     builder.unknown(record, &message.kind, None);
                 }
             }
-            Ok(Line::Other) => builder.unknown(record, "line", None),
+            Ok(GeminiLine::Other) => builder.unknown(record, "line", None),
             Err(error) => builder.unknown(record, "line", Some(&error.to_string())),
         }
     }
@@ -180,7 +180,7 @@ impl Parser for GeminiParser {
 
 impl GeminiParser {
     /// The first line of a session, written again when it is resumed.
-    fn head(&mut self, head: Head, builder: &mut EventBuilder<'_>) {
+    fn head(&mut self, head: GeminiHead, builder: &mut EventBuilder<'_>) {
         let at = time(head.start_time.as_deref());
         let session = head.session_id.clone().unwrap_or_default();
         builder.session(self.state.session.get_or_insert(session));
@@ -204,7 +204,7 @@ impl GeminiParser {
     }
 
     /// A patch of the session as a whole.
-    fn patch(&mut self, set: Head, builder: &mut EventBuilder<'_>) {
+    fn patch(&mut self, set: GeminiHead, builder: &mut EventBuilder<'_>) {
         let at = time(set.last_updated.as_deref());
         if set.session_id.is_some() && !matches!(self.state.phase, Phase::Start) {
             self.state.phase = Phase::Named;
@@ -222,7 +222,7 @@ impl GeminiParser {
     /// The client's history as it is from now on. What is known in it is not told again.
     fn list(
         &mut self,
-        messages: &[Message],
+        messages: &[GeminiMessage],
         updated: Option<&str>,
         builder: &mut EventBuilder<'_>,
     ) {
@@ -234,7 +234,7 @@ impl GeminiParser {
         if self.compaction(messages, builder) {
             return;
         }
-        let talk: Vec<&Message> =
+        let talk: Vec<&GeminiMessage> =
             messages.iter().filter(|message| !is_all_context(message)).collect();
         match phase {
             // Before a resume the new process shows its context alone.
@@ -265,7 +265,7 @@ impl GeminiParser {
         }
     }
 
-    fn tell_all(&mut self, messages: &[&Message], builder: &mut EventBuilder<'_>) {
+    fn tell_all(&mut self, messages: &[&GeminiMessage], builder: &mut EventBuilder<'_>) {
         for message in messages {
             self.message(message, builder);
         }
@@ -298,7 +298,7 @@ impl GeminiParser {
     }
 
     /// Whether the list begins with a new summary of what was said.
-    fn compaction(&mut self, messages: &[Message], builder: &mut EventBuilder<'_>) -> bool {
+    fn compaction(&mut self, messages: &[GeminiMessage], builder: &mut EventBuilder<'_>) -> bool {
         let snapshot = messages.iter().find(|message| is_snapshot(message));
         let Some(snapshot) = snapshot.filter(|message| message.id != self.state.snapshot) else {
             return false;
@@ -310,18 +310,18 @@ impl GeminiParser {
         true
     }
 
-    fn compacted(&mut self, snapshot: &Message, builder: &mut EventBuilder<'_>) {
+    fn compacted(&mut self, snapshot: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         let identity = EventIdentity::in_session(&["compaction", &snapshot.id]);
         let at = time(snapshot.timestamp.as_deref());
         let event = builder.compacted(identity, at, Some(snapshot.content.joined()), None);
         self.state.snapshot.clone_from(&snapshot.id);
-        self.state.recent = Recent::default();
+        self.state.recent = GeminiRecent::default();
         self.state.last_event = Some(event);
         self.state.context_event = Some(event);
     }
 
     /// One message. Whether its type is known.
-    fn message(&mut self, message: &Message, builder: &mut EventBuilder<'_>) -> bool {
+    fn message(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) -> bool {
         if self.is_retold(message) {
             builder.silent();
             return true;
@@ -344,7 +344,7 @@ impl GeminiParser {
 
     /// After an interruption the client writes its history line by line before it sets it. The
     /// context stands at its beginning, where no prompt has it.
-    fn is_retold(&mut self, message: &Message) -> bool {
+    fn is_retold(&mut self, message: &GeminiMessage) -> bool {
         let at = time(message.timestamp.as_deref());
         let first = message.content.texts().next();
         let begins = message.kind == "user" && first.is_some_and(is_context);
@@ -358,7 +358,7 @@ impl GeminiParser {
         message.tokens.is_none() && !is_late
     }
 
-    fn user(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
+    fn user(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         if is_snapshot(message) {
             return self.compacted(message, builder);
@@ -396,7 +396,7 @@ impl GeminiParser {
     }
 
     /// What the client puts in front of the talk; it is told when it changes.
-    fn context(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
+    fn context(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         if message.kind != "user" {
             return;
         }
@@ -418,7 +418,7 @@ impl GeminiParser {
         }
     }
 
-    fn gemini(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
+    fn gemini(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         let text = message.content.joined();
         let thoughts = thoughts(message);
@@ -427,7 +427,7 @@ impl GeminiParser {
         let belongs_to_last =
             !has_words && message.tokens.is_none() && !self.state.answer.id.is_empty();
         if !belongs_to_last && self.state.answer.id != message.id {
-            self.state.answer = Answer { id: message.id.clone(), ..Answer::default() };
+            self.state.answer = GeminiAnswer { id: message.id.clone(), ..GeminiAnswer::default() };
         }
         builder.settings(
             at,
@@ -490,7 +490,7 @@ impl GeminiParser {
         }
     }
 
-    fn notice(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
+    fn notice(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         let text = message.content.joined();
         if text.trim() == CANCELLED {
@@ -505,7 +505,7 @@ impl GeminiParser {
     }
 }
 
-impl Answer {
+impl GeminiAnswer {
     fn next_block(&mut self) -> u32 {
         let block = self.blocks;
         self.blocks = block.saturating_add(1);
@@ -513,7 +513,7 @@ impl Answer {
     }
 }
 
-impl Tokens {
+impl GeminiTokens {
     fn usage(&self) -> TokenUsage {
         // Some servers do not count what was cached.
         let fresh = self.input.checked_sub(self.cached).unwrap_or(self.input);
@@ -535,7 +535,7 @@ struct Typed {
 }
 
 impl Typed {
-    fn of(message: &Message) -> Typed {
+    fn of(message: &GeminiMessage) -> Typed {
         let mut prompt = Vec::new();
         let mut added = Vec::new();
         let mut is_reference = false;
@@ -561,7 +561,7 @@ impl Typed {
 }
 
 /// What a person may have put into a prompt.
-fn piece(part: &Part) -> Option<ContentPart> {
+fn piece(part: &GeminiPart) -> Option<ContentPart> {
     if let Some(text) = part.text.as_ref().filter(|text| !text.trim().is_empty()) {
         let piece = ContentPart {
             kind: "text".to_owned(),
@@ -582,13 +582,13 @@ fn piece(part: &Part) -> Option<ContentPart> {
     })
 }
 
-fn is_all_context(message: &Message) -> bool {
+fn is_all_context(message: &GeminiMessage) -> bool {
     let mut texts = message.content.texts().peekable();
     message.kind == "user" && texts.peek().is_some() && texts.all(is_context)
 }
 
 /// A message that stands for everything before it.
-fn is_snapshot(message: &Message) -> bool {
+fn is_snapshot(message: &GeminiMessage) -> bool {
     let text = message.content.joined();
     let text = text.trim_end();
     message.kind == "user"
@@ -596,7 +596,7 @@ fn is_snapshot(message: &Message) -> bool {
         && text.contains("<state_snapshot>")
 }
 
-fn thoughts(message: &Message) -> String {
+fn thoughts(message: &GeminiMessage) -> String {
     let texts = message.thoughts.iter().map(|thought| {
         let lines = [thought.subject.trim(), thought.description.trim()];
         lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")

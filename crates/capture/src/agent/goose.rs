@@ -15,8 +15,8 @@ use event::payload::{
 use event::{AMENDS, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
 
-use self::recent::{Known, Recent};
-use self::record::{Action, Block, Message, Session};
+use self::recent::{GooseNovelty, GooseRecent};
+use self::record::{Action, GooseBlock, GooseMessage, GooseSession};
 use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
 use crate::event_builder::EventBuilder;
@@ -106,16 +106,16 @@ static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
 }];
 
 struct GooseParser {
-    state: State,
+    state: GooseState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct GooseState {
     /// It works for another session.
     is_child: bool,
-    recent: Recent,
-    answer: Answer,
+    recent: GooseRecent,
+    answer: GooseAnswer,
     /// The last prompt, and whether the history was replaced since.
     prompt: String,
     is_compacted: bool,
@@ -126,15 +126,15 @@ struct State {
 /// The answer that may still grow: rows of one answer share its id.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Answer {
+struct GooseAnswer {
     id: String,
     blocks: u32,
 }
 
 /// One message, what it is known by, and where it stands.
-struct Said<'m> {
-    message: &'m Message,
-    blocks: &'m [Block],
+struct GooseMessageRef<'m> {
+    message: &'m GooseMessage,
+    blocks: &'m [GooseBlock],
     key: &'m str,
     record: &'m SourceRecord<'m>,
 }
@@ -169,7 +169,7 @@ impl Parser for GooseParser {
 }
 
 impl GooseParser {
-    fn session(&mut self, session: &Session, builder: &mut EventBuilder<'_>) {
+    fn session(&mut self, session: &GooseSession, builder: &mut EventBuilder<'_>) {
         #[derive(Deserialize)]
         struct Model {
             model_name: Option<String>,
@@ -193,7 +193,7 @@ impl GooseParser {
     }
 
     /// Only sums are recorded: what the session has used by now stands in for what it had.
-    fn usage(&mut self, session: &Session, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn usage(&mut self, session: &GooseSession, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let usage = TokenUsage {
             input_tokens: session.accumulated_input_tokens,
             output_tokens: session.accumulated_output_tokens,
@@ -219,11 +219,11 @@ impl GooseParser {
 
     fn message(
         &mut self,
-        message: &Message,
+        message: &GooseMessage,
         record: &SourceRecord<'_>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let blocks: Vec<Block> = match message.content.read() {
+        let blocks: Vec<GooseBlock> = match message.content.read() {
             Ok(blocks) => blocks,
             Err(error) => return builder.unknown(record, "content", Some(&error.to_string())),
         };
@@ -235,14 +235,14 @@ impl GooseParser {
         builder.name(&key);
         let at = Some(moment(message.created));
         match self.state.recent.look(&key, message) {
-            Known::Before => return builder.silent(),
-            Known::New => {}
-            Known::After(event) => {
+            GooseNovelty::Before => return builder.silent(),
+            GooseNovelty::New => {}
+            GooseNovelty::After(event) => {
                 let identity = EventIdentity::in_session(&["rewind", &key]);
                 builder.rewound(identity, at, event);
             }
         }
-        let said = Said { message, blocks: &blocks, key: &key, record };
+        let said = GooseMessageRef { message, blocks: &blocks, key: &key, record };
         let event = match message.role.as_str() {
             "user" => self.user(&said, builder),
             "assistant" => self.assistant(&said, builder),
@@ -255,8 +255,12 @@ impl GooseParser {
     }
 
     /// What stands on the user's side. The last event it gave.
-    fn user(&mut self, said: &Said<'_>, builder: &mut EventBuilder<'_>) -> Option<EventId> {
-        let Said { message, blocks, key, record } = *said;
+    fn user(
+        &mut self,
+        said: &GooseMessageRef<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Option<EventId> {
+        let GooseMessageRef { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let mut last = None;
         let mut pieces = Vec::new();
@@ -297,12 +301,16 @@ impl GooseParser {
     }
 
     /// What stands on the model's side. The last event it gave.
-    fn assistant(&mut self, said: &Said<'_>, builder: &mut EventBuilder<'_>) -> Option<EventId> {
-        let Said { message, blocks, key, record } = *said;
+    fn assistant(
+        &mut self,
+        said: &GooseMessageRef<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Option<EventId> {
+        let GooseMessageRef { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let id = message.message_id.clone().unwrap_or(key.to_owned());
         if self.state.answer.id != id {
-            self.state.answer = Answer { id, blocks: 0 };
+            self.state.answer = GooseAnswer { id, blocks: 0 };
         }
         let mut last = None;
         for (number, block) in blocks.iter().enumerate() {
@@ -374,7 +382,7 @@ impl GooseParser {
     }
 }
 
-impl Answer {
+impl GooseAnswer {
     fn next(&mut self) -> (String, u32) {
         let block = self.blocks;
         self.blocks = block.saturating_add(1);
@@ -384,7 +392,7 @@ impl Answer {
 
 /// Who said what when, and how many equal ones came before. Only what is said counts: the same
 /// block is written in more than one way.
-fn key(message: &Message, blocks: &[Block], occurrence: u64) -> String {
+fn key(message: &GooseMessage, blocks: &[GooseBlock], occurrence: u64) -> String {
     let mut said = vec![message.role.clone(), message.created.to_string()];
     for block in blocks {
         let words = [&block.kind, &block.text, &block.thinking, &block.id, &block.msg];
@@ -395,7 +403,7 @@ fn key(message: &Message, blocks: &[Block], occurrence: u64) -> String {
     short_hash(&said)
 }
 
-fn result(block: &Block) -> ToolResult {
+fn result(block: &GooseBlock) -> ToolResult {
     let returned = block.returned();
     let text = returned.texts.join("\n");
     let outcome = match returned.is_error {
@@ -415,9 +423,9 @@ fn result(block: &Block) -> ToolResult {
     }
 }
 
-/// Something is asked of the person, or answered.
+/// A question to the user, or the answer.
 fn action(
-    block: &Block,
+    block: &GooseBlock,
     identity: EventIdentity,
     at: Option<Time>,
     builder: &mut EventBuilder<'_>,

@@ -18,8 +18,8 @@ use event::payload::{
 use event::{Raw, Time};
 use serde::de::DeserializeOwned;
 
-use self::memory::Memory;
-use self::record::{Data, Info, Part, Removed, Row, Session, time};
+use self::memory::OpenCodeMemory;
+use self::record::{Data, Info, OpenCodePart, OpenCodeRow, OpenCodeSession, Removed, time};
 use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
 use crate::event_builder::EventBuilder;
@@ -76,7 +76,7 @@ impl Agent for OpenCode {
 struct OpenCodeParser {
     /// The session this one works for.
     parent: Option<String>,
-    memory: Memory,
+    memory: OpenCodeMemory,
 }
 
 /// Titles the agent gives before it knows better.
@@ -92,7 +92,7 @@ impl Parser for OpenCodeParser {
         if let Some(parent) = &self.parent {
             builder.parent(parent, SessionMode::Child, None);
         }
-        let row: Row = match record.read() {
+        let row: OpenCodeRow = match record.read() {
             Ok(row) => row,
             Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
         };
@@ -112,7 +112,7 @@ impl OpenCodeParser {
     /// One row. Whether its type is known.
     fn row(
         &mut self,
-        row: &Row,
+        row: &OpenCodeRow,
         builder: &mut EventBuilder<'_>,
     ) -> Result<bool, serde_json::Error> {
         // Types of events end in the version of their shape.
@@ -137,11 +137,11 @@ impl OpenCodeParser {
             }
             "message.removed" => self.removed(&read(row)?, builder),
             "message.part.updated" => {
-                let Data { about, time: at } = read::<Data<Part>>(row)?;
+                let Data { about, time: at } = read::<Data<OpenCodePart>>(row)?;
                 return Ok(self.part(&about, time(at), builder));
             }
             "part" => {
-                let mut part: Part = read(row)?;
+                let mut part: OpenCodePart = read(row)?;
                 part.id = row.id.clone().unwrap_or_default();
                 part.message_id = row.message.clone().unwrap_or_default();
                 if let Some(info) = &row.info {
@@ -155,7 +155,7 @@ impl OpenCodeParser {
         Ok(true)
     }
 
-    fn session(&mut self, session: &Session, builder: &mut EventBuilder<'_>) {
+    fn session(&mut self, session: &OpenCodeSession, builder: &mut EventBuilder<'_>) {
         let at = time(session.time.updated);
         let title = session.title.clone();
         let title = title.filter(|title| !NO_TITLES.iter().any(|start| title.starts_with(start)));
@@ -238,7 +238,12 @@ impl OpenCodeParser {
     }
 
     /// One part. Whether its type is known.
-    fn part(&mut self, part: &Part, at: Option<Time>, builder: &mut EventBuilder<'_>) -> bool {
+    fn part(
+        &mut self,
+        part: &OpenCodePart,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) -> bool {
         let message = self.memory.message(&part.message_id).cloned();
         // The text of an answer has times, that of a prompt has none.
         let is_user = message.as_ref().map_or(part.time.is_none(), |message| message.is_user);
@@ -293,7 +298,7 @@ impl OpenCodeParser {
         true
     }
 
-    fn prompt(&mut self, part: &Part, created: &str, builder: &mut EventBuilder<'_>) {
+    fn prompt(&mut self, part: &OpenCodePart, created: &str, builder: &mut EventBuilder<'_>) {
         let message = self.memory.message(&part.message_id);
         let is_first = message.as_ref().is_none_or(|message| !message.has_prompt);
         let at = message.as_ref().map(|message| Time::from_millis(message.created));
@@ -317,7 +322,7 @@ impl OpenCodeParser {
     }
 
     /// What stands for the talk from now on.
-    fn summary(&mut self, part: &Part, created: &str, builder: &mut EventBuilder<'_>) {
+    fn summary(&mut self, part: &OpenCodePart, created: &str, builder: &mut EventBuilder<'_>) {
         match finished(part) {
             Some(at) => {
                 let identity = EventIdentity::everywhere(&["compaction", created]);
@@ -330,7 +335,7 @@ impl OpenCodeParser {
 
     fn words(
         &mut self,
-        part: &Part,
+        part: &OpenCodePart,
         is_summary: bool,
         created: &str,
         builder: &mut EventBuilder<'_>,
@@ -361,7 +366,7 @@ impl OpenCodeParser {
     /// What a request used. Totals of messages and sessions say the same again.
     fn step(
         &mut self,
-        part: &Part,
+        part: &OpenCodePart,
         created: &str,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
@@ -381,14 +386,14 @@ impl OpenCodeParser {
 }
 
 /// When the text of a part was finished; `None` while it is written.
-fn finished(part: &Part) -> Option<Option<Time>> {
+fn finished(part: &OpenCodePart) -> Option<Option<Time>> {
     let is_finished = part.time.is_none_or(|time| time.end.is_some());
     let at = time(part.time.and_then(|time| time.end));
     (is_finished && !part.text.is_empty()).then_some(at)
 }
 
 /// Files that were changed between two snapshots.
-fn patch(part: &Part, created: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+fn patch(part: &OpenCodePart, created: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
     let hash = part.hash.clone().unwrap_or_default();
     let metadata = Raw::from_value(&serde_json::json!({"hash": &hash, "files": &part.files}));
     let artifact = Artifact {
@@ -403,7 +408,7 @@ fn patch(part: &Part, created: &str, at: Option<Time>, builder: &mut EventBuilde
     builder.fact(EventIdentity::everywhere(&["patch", created, &hash]), at, &recorded).text = label;
 }
 
-fn file(part: &Part) -> ContentPart {
+fn file(part: &OpenCodePart) -> ContentPart {
     let is_image = part.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
     ContentPart {
         kind: if is_image { "image" } else { "file" }.to_owned(),
@@ -424,6 +429,6 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-fn read<T: DeserializeOwned>(row: &Row) -> Result<T, serde_json::Error> {
+fn read<T: DeserializeOwned>(row: &OpenCodeRow) -> Result<T, serde_json::Error> {
     row.data.read()
 }

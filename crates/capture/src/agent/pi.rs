@@ -17,7 +17,7 @@ use event::payload::{
 use event::{Cost, Raw};
 use serde::{Deserialize, Serialize};
 
-use self::entry::{Block, Entry, Message, Used, parent_session, texts};
+use self::entry::{PiBlock, PiEntry, PiMessage, PiUsage, parent_session, texts};
 use self::tree::Tree;
 use crate::agent::calls::{Call, Calls, ID_BYTES_MAX};
 use crate::agent::{
@@ -64,44 +64,44 @@ impl Agent for Pi {
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
-        Box::new(Session { named: source.session.clone(), state })
+        Box::new(PiSession { named: source.session.clone(), state })
     }
 }
 
 /// Reads one session.
-struct Session {
+struct PiSession {
     /// The session as the file's name tells it.
     named: String,
-    state: State,
+    state: PiState,
 }
 
 /// What has to be known of the entries before.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct PiState {
     /// The session, where the file's name does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
     tree: Tree,
-    calls: Calls<Nothing>,
+    calls: Calls<PiCallDetail>,
 }
 
 /// There is nothing to know of a call but that it was made.
 #[derive(Default, Serialize, Deserialize)]
-struct Nothing {}
+struct PiCallDetail {}
 
 /// What became of an entry.
-enum Known {
-    Told,
+enum PiOutcome {
+    Added,
     Silent,
     Unknown(String),
 }
 
-type Understood = Result<Known, serde_json::Error>;
+type Understood = Result<PiOutcome, serde_json::Error>;
 
-impl Parser for Session {
+impl Parser for PiSession {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        let entry: Entry<'_> = match record.read() {
+        let entry: PiEntry<'_> = match record.read() {
             Ok(entry) => entry,
             Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
@@ -109,15 +109,15 @@ impl Parser for Session {
             builder.session(session);
         }
         let at = entry.at();
-        // Everything that is said stands behind something, be it the beginning.
+        // Every message has a parent, if only the start of the session.
         let last = if entry.kind == "message" { builder.last(at) } else { builder.last_told() };
         if let Some(effective) = self.state.tree.step(&entry, last) {
             builder.rewound(identity(&entry, builder, "rewind"), at, effective);
         }
         match self.entry(&entry, builder) {
-            Ok(Known::Told) => {}
-            Ok(Known::Silent) => builder.silent(),
-            Ok(Known::Unknown(kind)) => builder.unknown(record, &kind, None),
+            Ok(PiOutcome::Added) => {}
+            Ok(PiOutcome::Silent) => builder.silent(),
+            Ok(PiOutcome::Unknown(kind)) => builder.unknown(record, &kind, None),
             Err(error) => builder.unknown(record, &entry.kind, Some(&error.to_string())),
         }
         self.state.tree.end(&entry, builder.last_told());
@@ -130,15 +130,15 @@ impl Parser for Session {
 
 /// An id and its time are the same in every copy; a part tells what was made of the entry. The
 /// first versions had no ids.
-fn identity(entry: &Entry<'_>, builder: &EventBuilder<'_>, part: &str) -> EventIdentity {
+fn identity(entry: &PiEntry<'_>, builder: &EventBuilder<'_>, part: &str) -> EventIdentity {
     match (entry.id.as_deref(), entry.timestamp.as_deref()) {
         (Some(id), Some(at)) => EventIdentity::everywhere(&["entry", id, at, part]),
         _ => EventIdentity::in_session(&[&builder.place(), part]),
     }
 }
 
-impl Session {
-    fn entry(&mut self, entry: &Entry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
+impl PiSession {
+    fn entry(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let at = entry.at();
         match entry.kind.as_str() {
             "message" => return self.message(entry, builder),
@@ -164,16 +164,16 @@ impl Session {
                 builder.context(identity, at, None, texts(entry.content));
             }
             "label" => {
-                let Some(label) = entry.label.clone() else { return Ok(Known::Silent) };
+                let Some(label) = entry.label.clone() else { return Ok(PiOutcome::Silent) };
                 builder.note(identity(entry, builder, ""), at, "label", label);
             }
-            kind if SILENT.contains(&kind) => return Ok(Known::Silent),
-            kind => return Ok(Known::Unknown(kind.to_owned())),
+            kind if SILENT.contains(&kind) => return Ok(PiOutcome::Silent),
+            kind => return Ok(PiOutcome::Unknown(kind.to_owned())),
         }
-        Ok(Known::Told)
+        Ok(PiOutcome::Added)
     }
 
-    fn header(&mut self, entry: &Entry<'_>, builder: &mut EventBuilder<'_>) {
+    fn header(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) {
         let id = entry.id.as_ref().filter(|id| **id != self.named && id.len() <= ID_BYTES_MAX);
         if let Some(session) = id {
             self.state.session = Some(session.clone());
@@ -186,11 +186,11 @@ impl Session {
         builder.settings(entry.at(), SessionSettings { cwd, model, ..SessionSettings::default() });
     }
 
-    fn message(&mut self, entry: &Entry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
+    fn message(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let Some(message) = entry.message else {
-            return Ok(Known::Unknown("message".to_owned()));
+            return Ok(PiOutcome::Unknown("message".to_owned()));
         };
-        let message: Message<'_> = serde_json::from_str(message.get())?;
+        let message: PiMessage<'_> = serde_json::from_str(message.get())?;
         let at = entry.at();
         match message.role.as_str() {
             "user" => {
@@ -210,19 +210,19 @@ impl Session {
             "custom" | "hookMessage" | "branchSummary" | "compactionSummary" => {
                 builder.context(identity(entry, builder, ""), at, None, texts(message.content));
             }
-            role => return Ok(Known::Unknown(format!("message {role}"))),
+            role => return Ok(PiOutcome::Unknown(format!("message {role}"))),
         }
-        Ok(Known::Told)
+        Ok(PiOutcome::Added)
     }
 
     fn answer(
         &mut self,
-        entry: &Entry<'_>,
-        message: &Message<'_>,
+        entry: &PiEntry<'_>,
+        message: &PiMessage<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let at = entry.at();
-        let blocks: Vec<Block> = match message.content {
+        let blocks: Vec<PiBlock> = match message.content {
             Some(content) => serde_json::from_str(content.get())?,
             None => Vec::new(),
         };
@@ -264,7 +264,7 @@ impl Session {
                     };
                     let event_id = builder.call(identity, at, &call).id;
                     let ToolCall { call_id, tool, .. } = call;
-                    let more = Nothing {};
+                    let more = PiCallDetail {};
                     self.state.calls.open(Call { call_id, event_id, tool, task: None, more });
                 }
                 _ => continue,
@@ -278,8 +278,8 @@ impl Session {
     /// What the request used, and how the turn stands after it.
     fn answered(
         &mut self,
-        entry: &Entry<'_>,
-        message: &Message<'_>,
+        entry: &PiEntry<'_>,
+        message: &PiMessage<'_>,
         builder: &mut EventBuilder<'_>,
     ) {
         let at = entry.at();
@@ -307,7 +307,12 @@ impl Session {
         }
     }
 
-    fn result(&mut self, entry: &Entry<'_>, message: &Message<'_>, builder: &mut EventBuilder<'_>) {
+    fn result(
+        &mut self,
+        entry: &PiEntry<'_>,
+        message: &PiMessage<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let call_id = message.tool_call_id.clone().unwrap_or_default();
         let call = self.state.calls.close(&call_id);
         let text = texts(message.content);
@@ -326,7 +331,7 @@ impl Session {
 }
 
 /// What was typed; images stay in the record, which is kept.
-fn content(message: &Message<'_>) -> Content {
+fn content(message: &PiMessage<'_>) -> Content {
     let parts = entry::parts(message.content).into_iter().map(|part| ContentPart {
         kind: part.kind,
         text: part.text,
@@ -337,8 +342,8 @@ fn content(message: &Message<'_>) -> Content {
 }
 
 /// What was cached is no input here from the start. A request that used nothing got no answer.
-fn usage(used: &Used) -> Option<TokenUsage> {
-    let Used { input, output, cache_read, cache_write, reasoning, .. } = *used;
+fn usage(used: &PiUsage) -> Option<TokenUsage> {
+    let PiUsage { input, output, cache_read, cache_write, reasoning, .. } = *used;
     if [input, output, cache_read, cache_write] == [0; 4] {
         return None;
     }

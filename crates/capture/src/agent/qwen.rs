@@ -18,7 +18,7 @@ use event::payload::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::record::{Line, Payload, Response, UiEvent};
+use self::record::{QwenLine, QwenPayload, Response, UiEvent};
 use super::gemini::exit_code;
 use crate::agent::calls::{Call, Calls, Nothing};
 use crate::agent::{
@@ -75,21 +75,21 @@ impl Agent for Qwen {
 
     fn parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
-        Box::new(Transcript { state })
+        Box::new(QwenTranscript { state })
     }
 }
 
 /// The tool whose output says how it ended.
 const SHELL: &str = "run_shell_command";
 
-struct Transcript {
-    state: State,
+struct QwenTranscript {
+    state: QwenState,
 }
 
 /// What has to be known of the records before.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct QwenState {
     /// A person named the session.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     has_own_title: bool,
@@ -110,9 +110,9 @@ struct Ruling {
     duration_ms: Option<u64>,
 }
 
-impl Parser for Transcript {
+impl Parser for QwenTranscript {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        let line: Line = match record.read() {
+        let line: QwenLine = match record.read() {
             Ok(line) => line,
             Err(error) => return builder.unknown(record, "no record", Some(&error.to_string())),
         };
@@ -149,8 +149,8 @@ impl Parser for Transcript {
     }
 }
 
-impl Transcript {
-    fn prompt(&mut self, line: &Line, builder: &mut EventBuilder<'_>) {
+impl QwenTranscript {
+    fn prompt(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
         let last = builder.last(line.timestamp);
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
         builder.turn_opened(Some(&line.uuid));
@@ -159,7 +159,12 @@ impl Transcript {
     }
 
     /// One answer of the model, whole.
-    fn answer(&mut self, record: &SourceRecord<'_>, line: &Line, builder: &mut EventBuilder<'_>) {
+    fn answer(
+        &mut self,
+        record: &SourceRecord<'_>,
+        line: &QwenLine,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = line.timestamp;
         let mut block = 0;
         let mut is_calling = false;
@@ -213,7 +218,7 @@ impl Transcript {
         }
     }
 
-    fn results(&mut self, line: &Line, builder: &mut EventBuilder<'_>) {
+    fn results(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
         let responses =
             line.message.parts.iter().filter_map(|part| part.function_response.as_ref());
         for (number, response) in responses.enumerate() {
@@ -223,7 +228,7 @@ impl Transcript {
 
     fn result(
         &mut self,
-        line: &Line,
+        line: &QwenLine,
         number: usize,
         response: &Response,
         builder: &mut EventBuilder<'_>,
@@ -278,12 +283,12 @@ impl Transcript {
     fn system(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line,
+        line: &QwenLine,
         subtype: &str,
         builder: &mut EventBuilder<'_>,
     ) {
         let at = line.timestamp;
-        let payload: Payload = match line.system_payload.as_ref().map(Raw::read).transpose() {
+        let payload: QwenPayload = match line.system_payload.as_ref().map(Raw::read).transpose() {
             Ok(payload) => payload.unwrap_or_default(),
             Err(error) => return builder.unknown(record, subtype, Some(&error.to_string())),
         };
@@ -344,7 +349,7 @@ impl Transcript {
     }
 
     /// What the agent counts: only what no other record says is told.
-    fn telemetry(&mut self, line: &Line, event: UiEvent, builder: &mut EventBuilder<'_>) {
+    fn telemetry(&mut self, line: &QwenLine, event: UiEvent, builder: &mut EventBuilder<'_>) {
         match event.name.as_deref().and_then(|name| name.rsplit('.').next()) {
             Some("tool_call") => {
                 let tool = event.function_name.unwrap_or_default();

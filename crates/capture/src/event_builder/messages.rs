@@ -86,7 +86,7 @@ impl EventBuilder<'_> {
         draft
     }
 
-    /// Something people may want to know that is no talk.
+    /// Adds a note: information for the user that is no message.
     pub fn note(
         &mut self,
         identity: EventIdentity,

@@ -1,4 +1,4 @@
-//! Whom a source may repeat, where every record has a name that copies keep.
+//! The lineage hint of agents whose records have uuids, which copies keep.
 
 use event::Time;
 use event::json::string_after;

@@ -121,7 +121,7 @@ fn every_bell_is_heard() {
     }
 }
 
-/// Whether something happens that is a reason to look for folders, within a minute.
+/// Whether a wake comes within a minute that makes the watcher look for roots.
 fn wait_at_the_door(watch: &mut SourceWatcher<'_>) -> bool {
     let due = watch.now() + Duration::from_secs(60);
     matches!(watch.wait_until(due, &mut Vec::new()), WaitOutcome::RootsChanged)
@@ -244,7 +244,7 @@ fn what_may_be_a_copy_waits_for_a_second_and_costs_little_meanwhile() {
         asked.push(sink.asked_for_all.take());
     }
     assert_eq!(sink.positions.len(), 1);
-    // Who was read, and who tells of whom, as with any other.
+    // Checkpoints and the index are updated as for any other source.
     assert_eq!(asked, [2, 0, 0, 0]);
 }
 
@@ -292,7 +292,7 @@ fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
         watch.watch_roots(&mut Vec::new());
         let root = folder.parent().unwrap().to_owned();
         assert!(watch.watched.contains(&root) && watch.schedule.is_watched);
-        // They are due, and nobody has said why.
+        // They are due without a notification.
         for name in ["a", "b", "c"] {
             watch.schedule.poll_now(&folder.join(name).with_extension("jsonl"), watch.now());
         }
@@ -361,7 +361,7 @@ fn a_folder_that_has_appeared_is_listed_twice() {
     watch.sender.send(Wake::Folder(folder.clone())).unwrap();
     watch.wait_until(watch.now() + APPEARED, &mut Vec::new());
     assert_eq!(watch.schedule.next_due(), None, "nothing is there yet");
-    // Made before the system watched the folder: nobody tells of it.
+    // Made before the system watched the folder, so no notification comes.
     fs::write(folder.join("a.jsonl"), "").unwrap();
     watch.appeared[0].0 = watch.now();
     watch.list_again(&mut Vec::new());

@@ -83,7 +83,7 @@ pub(super) fn read(
     }
 }
 
-/// The attributes that say who exports and what a record is called.
+/// The attributes with the name of the exporting service and the name of a record.
 const SERVICE: &str = "service.name";
 const EVENT: &str = "event.name";
 

@@ -1,4 +1,4 @@
-//! The fields of a protobuf message, one after another. What nobody asks for is passed over.
+//! Iterates over the fields of a protobuf message. The caller skips fields it does not need.
 
 /// A field as it stands there.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -8,29 +8,30 @@ use event::{EventId, Raw};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{Block, Line, Message, blocks};
+use super::line::{ClaudeBlock, ClaudeLine, ClaudeMessage, blocks};
 use super::meaning::{Meaning, remembered};
-use super::{State, Transcript, identity};
+use super::{ClaudeState, ClaudeTranscript, identity};
 use crate::agent::SourceRole;
 use crate::agent::calls::{Calls, Nothing};
 use crate::event_builder::EventBuilder;
 use crate::record::{RecordText, SourceRecord};
 use crate::thread_state::SessionSettings;
 
-/// Who speaks where no model was asked.
+/// The model name of answers that no model gave.
 const NO_MODEL: &str = "<synthetic>";
 
 /// What the agent writes behind a turn that a crash cut off, so that its history is whole.
 const NO_ANSWER: &str = "No response requested.";
 
-impl Transcript {
+impl ClaudeTranscript {
     pub(super) fn assistant(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let message: Message<'_> = serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
+        let message: ClaudeMessage<'_> =
+            serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
         let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
         let model = message.model.as_deref().unwrap_or_default();
         self.close_boundary(None, builder);
@@ -45,12 +46,12 @@ impl Transcript {
             let model = Some(model.to_owned());
             builder.settings(line.at(), SessionSettings { model, ..SessionSettings::default() });
         }
-        let State { requests, calls, .. } = &mut self.state;
+        let ClaudeState { requests, calls, .. } = &mut self.state;
         let uuid = line.uuid.as_deref().unwrap_or_default();
         let message_id = message.id.as_deref().unwrap_or(uuid);
         let request = requests.open(message_id, line.request_id.as_deref(), builder);
         for (number, block) in blocks.iter().enumerate() {
-            let part = Part { line, message: &message, message_id, number, block };
+            let part = ClaudePart { line, message: &message, message_id, number, block };
             if part.tell(request.blocks, calls, builder) {
                 request.blocks = request.blocks.saturating_add(1);
             } else {
@@ -69,7 +70,12 @@ impl Transcript {
     }
 
     /// An answer that no model gave: what went wrong, in the agent's words.
-    fn made_up(&mut self, line: &Line<'_>, blocks: &[Block<'_>], builder: &mut EventBuilder<'_>) {
+    fn made_up(
+        &mut self,
+        line: &ClaudeLine<'_>,
+        blocks: &[ClaudeBlock<'_>],
+        builder: &mut EventBuilder<'_>,
+    ) {
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
         let message = texts.join("\n");
         let identity = identity(line, "made up", builder);
@@ -91,19 +97,19 @@ impl Transcript {
 }
 
 /// One block of an answer.
-struct Part<'a> {
-    line: &'a Line<'a>,
-    message: &'a Message<'a>,
+struct ClaudePart<'a> {
+    line: &'a ClaudeLine<'a>,
+    message: &'a ClaudeMessage<'a>,
     message_id: &'a str,
     /// Its place in the record.
     number: usize,
-    block: &'a Block<'a>,
+    block: &'a ClaudeBlock<'a>,
 }
 
-impl Part<'_> {
+impl ClaudePart<'_> {
     /// Tells it as number `block` of the answer; says whether it is understood.
     fn tell(&self, block: u32, calls: &mut Calls<Nothing>, builder: &mut EventBuilder<'_>) -> bool {
-        let Part { line, message_id, block: said, .. } = self;
+        let ClaudePart { line, message_id, block: said, .. } = self;
         let message_id = (*message_id).to_owned();
         let identity = identity(line, &format!("block {}", self.number), builder);
         match &*said.kind {
@@ -143,7 +149,7 @@ impl Part<'_> {
         calls: &mut Calls<Nothing>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let Part { line, block: said, .. } = self;
+        let ClaudePart { line, block: said, .. } = self;
         let call = ToolCall {
             call_id: said.id.as_deref().unwrap_or_default().to_owned(),
             tool: said.name.as_deref().unwrap_or_default().to_owned(),
@@ -203,14 +209,14 @@ fn requested(call: &ToolCall, event: EventId) -> ChildRequested {
 fn questions(input: &Raw) -> String {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Asked {
-        questions: Vec<Question>,
+    struct ClaudeQuestions {
+        questions: Vec<ClaudeQuestion>,
     }
     #[derive(Deserialize)]
-    struct Question {
+    struct ClaudeQuestion {
         question: String,
     }
-    let asked: Asked = input.read().unwrap_or_default();
+    let asked: ClaudeQuestions = input.read().unwrap_or_default();
     let texts: Vec<&str> = asked.questions.iter().map(|asked| asked.question.as_str()).collect();
     texts.join("\n")
 }

@@ -5,9 +5,9 @@ use event::payload::{Content, ContextAdded, ContextKind, Placement, UserPrompt};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{Line, blocks, text};
+use super::line::{ClaudeLine, blocks, text};
 use super::user::content;
-use super::{Transcript, identity};
+use super::{ClaudeTranscript, identity};
 use crate::event_builder::EventBuilder;
 use crate::record::{RecordText, SourceRecord};
 
@@ -28,11 +28,11 @@ struct Attachment<'a> {
     text: Option<&'a RawValue>,
 }
 
-impl Transcript {
+impl ClaudeTranscript {
     pub(super) fn attachment(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let Some(raw) = line.attachment else {
@@ -60,7 +60,7 @@ impl Transcript {
     /// What waited while the agent was busy is handed to it in the middle of its work.
     fn handed_over(
         &mut self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         attachment: &Attachment<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
@@ -90,13 +90,13 @@ impl Attachment<'_> {
 }
 
 /// What the model was shown of it.
-fn rendered(line: &Line<'_>) -> Option<String> {
+fn rendered(line: &ClaudeLine<'_>) -> Option<String> {
     #[derive(Deserialize)]
-    struct Shown<'a> {
+    struct RenderedBlock<'a> {
         #[serde(borrow)]
         content: Option<&'a RawValue>,
     }
-    let shown: Vec<Shown<'_>> = serde_json::from_str(line.rendered?.get()).ok()?;
+    let shown: Vec<RenderedBlock<'_>> = serde_json::from_str(line.rendered?.get()).ok()?;
     let texts: Vec<String> = shown
         .iter()
         .filter_map(|shown| Some(content(&blocks(shown.content?).ok()?).joined_text()))
@@ -104,7 +104,7 @@ fn rendered(line: &Line<'_>) -> Option<String> {
     Some(texts.join("\n"))
 }
 
-fn context(line: &Line<'_>, kind: &str, content: Content, builder: &mut EventBuilder<'_>) {
+fn context(line: &ClaudeLine<'_>, kind: &str, content: Content, builder: &mut EventBuilder<'_>) {
     let added = ContextAdded {
         kind: Some(ContextKind::Harness),
         placement: Some(Placement::History),

@@ -9,7 +9,7 @@ use crate::record::RecordText;
 /// One line of a transcript. What is large or varies stays as it is written.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct ClaudeLine<'a> {
     #[serde(rename = "type", borrow)]
     pub kind: RecordText<'a>,
     #[serde(borrow)]
@@ -89,7 +89,7 @@ pub(super) struct Line<'a> {
     pub hook_errors: Option<&'a RawValue>,
 }
 
-impl Line<'_> {
+impl ClaudeLine<'_> {
     pub(super) fn at(&self) -> Option<Time> {
         text(self.timestamp?)?.parse().ok()
     }
@@ -105,7 +105,7 @@ pub(super) struct Copied<'a> {
 
 /// What a record that does not fit calls itself.
 #[derive(Deserialize)]
-pub(super) struct Kind<'a> {
+pub(super) struct ClaudeLineKind<'a> {
     #[serde(rename = "type", borrow)]
     pub kind: RecordText<'a>,
 }
@@ -113,7 +113,7 @@ pub(super) struct Kind<'a> {
 /// What an agent or a person said.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct ClaudeMessage<'a> {
     #[serde(borrow)]
     pub id: Option<RecordText<'a>>,
     #[serde(borrow)]
@@ -129,7 +129,7 @@ pub(super) struct Message<'a> {
 /// A part of a message.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Block<'a> {
+pub(super) struct ClaudeBlock<'a> {
     #[serde(rename = "type", borrow)]
     pub kind: RecordText<'a>,
     #[serde(borrow)]
@@ -157,13 +157,13 @@ pub(super) struct Block<'a> {
 }
 
 /// The parts of a message. A plain string is one text.
-pub(super) fn blocks(content: &RawValue) -> Result<Vec<Block<'_>>, serde_json::Error> {
+pub(super) fn blocks(content: &RawValue) -> Result<Vec<ClaudeBlock<'_>>, serde_json::Error> {
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get())?;
-        return Ok(vec![Block {
+        return Ok(vec![ClaudeBlock {
             kind: serde_json::from_str("\"text\"")?,
             text: Some(text),
-            ..Block::default()
+            ..ClaudeBlock::default()
         }]);
     }
     serde_json::from_str(content.get())
@@ -172,7 +172,7 @@ pub(super) fn blocks(content: &RawValue) -> Result<Vec<Block<'_>>, serde_json::E
 /// What is beside a subagent's transcript.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Meta {
+pub(super) struct ClaudeMeta {
     pub tool_use_id: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Calls that are more than calls: their results end something else, too.
+//! Tool calls with a second meaning: they start a subagent or ask the user, and their results end
+//! that, too.
 
 use event::EventId;
 

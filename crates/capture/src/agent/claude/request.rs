@@ -8,7 +8,7 @@ use event::payload::{StepCompleted, TokenUsage};
 use event::{AMENDS, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
 
-use super::line::{Line, Message};
+use super::line::{ClaudeLine, ClaudeMessage};
 use super::short;
 use crate::event_builder::EventBuilder;
 use crate::identity::EventIdentity;
@@ -32,12 +32,12 @@ pub(super) struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<(EventId, u64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    held: Option<Held>,
+    held: Option<PendingUsage>,
 }
 
 /// A usage that is not told yet.
 #[derive(Serialize, Deserialize)]
-struct Held {
+struct PendingUsage {
     /// The first record that had it.
     uuid: Option<String>,
     offset: u64,
@@ -90,11 +90,11 @@ impl Request {
     pub(super) fn uses(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line<'_>,
-        message: &Message<'_>,
+        line: &ClaudeLine<'_>,
+        message: &ClaudeMessage<'_>,
     ) -> Result<(), serde_json::Error> {
         let Some(raw) = message.usage.filter(|usage| usage.get() != "null") else { return Ok(()) };
-        let usage = serde_json::from_str::<Counts>(raw.get())?.usage();
+        let usage = serde_json::from_str::<ClaudeCounts>(raw.get())?.usage();
         let output = usage.output_tokens.unwrap_or_default();
         let known = self.held.as_ref().map(|held| held.usage.output_tokens.unwrap_or_default());
         let known = known.or(self.told.map(|(_, output)| output));
@@ -107,7 +107,7 @@ impl Request {
                 held.at = line.at();
             }
             None => {
-                self.held = Some(Held {
+                self.held = Some(PendingUsage {
                     uuid: line.uuid.as_deref().map(short),
                     offset: record.offset,
                     length: record.length,
@@ -123,7 +123,7 @@ impl Request {
     /// Tells what is held back; a second time in place of the first.
     pub(super) fn tell(&mut self, builder: &mut EventBuilder<'_>) {
         let Some(held) = self.held.take() else { return };
-        let Held { uuid, offset, length, at, model, usage } = held;
+        let PendingUsage { uuid, offset, length, at, model, usage } = held;
         let output = usage.output_tokens.unwrap_or_default();
         let step = StepCompleted {
             agent_id: String::new(),
@@ -150,7 +150,7 @@ impl Request {
 /// Usage in the words of the provider.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Counts {
+struct ClaudeCounts {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -171,7 +171,7 @@ struct Details {
     thinking_tokens: Option<u64>,
 }
 
-impl Counts {
+impl ClaudeCounts {
     fn usage(self) -> TokenUsage {
         TokenUsage {
             input_tokens: self.input_tokens,

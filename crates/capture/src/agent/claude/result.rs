@@ -8,20 +8,20 @@ use event::payload::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{Block, Line, blocks};
+use super::line::{ClaudeBlock, ClaudeLine, blocks};
 use super::meaning::{Meaning, known_as};
 use super::user::content;
-use super::{Transcript, identity};
+use super::{ClaudeTranscript, identity};
 use crate::agent::calls::{Call, Nothing};
 use crate::event_builder::{EventBuilder, shown};
 use crate::record::RecordText;
 
-impl Transcript {
+impl ClaudeTranscript {
     pub(super) fn result(
         &mut self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         number: usize,
-        block: &Block<'_>,
+        block: &ClaudeBlock<'_>,
         builder: &mut EventBuilder<'_>,
     ) {
         let call_id = block.tool_use_id.as_deref().unwrap_or_default();
@@ -34,7 +34,7 @@ impl Transcript {
             builder.fact(identity, line.at(), &resolved);
         }
         let is_error = block.is_error.unwrap_or(false);
-        let output = Output::of(block.content);
+        let output = ClaudeOutput::of(block.content);
         let whole = self.whole(&output, builder);
         let outcome = match ruling.outcome {
             Some(outcome) => outcome,
@@ -62,7 +62,7 @@ impl Transcript {
     }
 
     /// The whole of an output that was moved to a file, of which the transcript has the beginning.
-    fn whole(&self, output: &Output, builder: &EventBuilder<'_>) -> Option<Raw> {
+    fn whole(&self, output: &ClaudeOutput, builder: &EventBuilder<'_>) -> Option<Raw> {
         if !output.json.get().starts_with("\"<persisted-output>") {
             return None;
         }
@@ -82,7 +82,7 @@ impl Transcript {
     /// The call of a subagent has its result.
     fn child(
         &mut self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         call_id: &str,
         call: Call<Nothing>,
         result: &ToolResult,
@@ -90,7 +90,7 @@ impl Transcript {
     ) {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
-        struct Report<'a> {
+        struct ClaudeReport<'a> {
             #[serde(borrow)]
             agent_id: Option<RecordText<'a>>,
             #[serde(borrow)]
@@ -99,7 +99,8 @@ impl Transcript {
             status: Option<RecordText<'a>>,
         }
         let report = line.tool_use_result.map(RawValue::get);
-        let report = report.and_then(|report| serde_json::from_str::<Report<'_>>(report).ok());
+        let report =
+            report.and_then(|report| serde_json::from_str::<ClaudeReport<'_>>(report).ok());
         let report = report.unwrap_or_default();
         let session = report.agent_id.as_deref().map(|id| session_of(id, builder));
         let child = ChildCall { call_id, session: session.unwrap_or_default() };
@@ -138,7 +139,7 @@ pub(super) struct ChildCall<'a> {
 impl ChildCall<'_> {
     pub(super) fn completed(
         self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         summary: Option<String>,
         builder: &mut EventBuilder<'_>,
     ) {
@@ -155,7 +156,12 @@ impl ChildCall<'_> {
         builder.fact(identity, line.at(), &completed);
     }
 
-    pub(super) fn failed(self, line: &Line<'_>, error: String, builder: &mut EventBuilder<'_>) {
+    pub(super) fn failed(
+        self,
+        line: &ClaudeLine<'_>,
+        error: String,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let identity = identity(line, &format!("child {}", self.call_id), builder);
         let failed = ChildFailed {
             child_id: self.call_id.to_owned(),
@@ -168,7 +174,12 @@ impl ChildCall<'_> {
 }
 
 /// A person has answered, or would not.
-fn answered(line: &Line<'_>, call_id: &str, outcome: &Outcome, builder: &mut EventBuilder<'_>) {
+fn answered(
+    line: &ClaudeLine<'_>,
+    call_id: &str,
+    outcome: &Outcome,
+    builder: &mut EventBuilder<'_>,
+) {
     let is_received = *outcome == Outcome::Ok;
     let input = ExternalInput {
         request_id: call_id.to_owned(),
@@ -190,7 +201,7 @@ struct Ruling {
 }
 
 impl Ruling {
-    fn of(line: &Line<'_>, permission_mode: Option<&str>) -> Ruling {
+    fn of(line: &ClaudeLine<'_>, permission_mode: Option<&str>) -> Ruling {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
         struct Permission<'a> {
@@ -216,7 +227,7 @@ impl Ruling {
         let (outcome, decision, is_repair) = match line.tool_denial_kind.as_deref() {
             None => (None, said, false),
             Some("interrupted") => (Some(Outcome::Lost), None, true),
-            // Where nobody is asked, a person can only have stopped it.
+            // Without an approval prompt the user can only have stopped it.
             Some("user-rejected") if permission_mode == Some("bypassPermissions") => {
                 (Some(Outcome::Canceled), None, false)
             }
@@ -240,18 +251,18 @@ impl Ruling {
 
 /// What a tool gave back: as it is written where it is one text, which may be long.
 #[derive(Default)]
-struct Output {
+struct ClaudeOutput {
     json: Raw,
     /// What is no text.
     parts: Vec<ContentPart>,
 }
 
-impl Output {
-    fn of(raw: Option<&RawValue>) -> Output {
-        let Some(raw) = raw else { return Output::default() };
+impl ClaudeOutput {
+    fn of(raw: Option<&RawValue>) -> ClaudeOutput {
+        let Some(raw) = raw else { return ClaudeOutput::default() };
         let list = Some(raw).filter(|raw| raw.get().starts_with('['));
         let Some(blocks) = list.and_then(|list| blocks(list).ok()) else {
-            return Output { json: Raw::from(raw), parts: Vec::new() };
+            return ClaudeOutput { json: Raw::from(raw), parts: Vec::new() };
         };
         let mut texts = Vec::new();
         let mut parts = Vec::new();
@@ -261,7 +272,7 @@ impl Output {
                 None => parts.push(part),
             }
         }
-        Output { json: Raw::from_value(&texts.join("\n")).expect("a text encodes"), parts }
+        ClaudeOutput { json: Raw::from_value(&texts.join("\n")).expect("a text encodes"), parts }
     }
 
     fn text(&self) -> String {

@@ -5,9 +5,9 @@ use event::{Raw, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::line::{Line, text};
-use super::wrapper::{Said, said};
-use super::{Transcript, identity, short};
+use super::line::{ClaudeLine, text};
+use super::wrapper::{ClaudeTextRole, said};
+use super::{ClaudeTranscript, identity, short};
 use crate::event_builder::EventBuilder;
 use crate::identity::EventIdentity;
 use crate::record::{RecordText, SourceRecord};
@@ -23,11 +23,11 @@ pub(super) struct Boundary {
     tokens_before: Option<u64>,
 }
 
-impl Transcript {
+impl ClaudeTranscript {
     pub(super) fn system(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         self.state.requests.tell_held(builder);
@@ -63,7 +63,7 @@ impl Transcript {
     /// The turn has ended. A second end says nothing new.
     pub(super) fn turn_over(
         &mut self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         stop_reason: StopReason,
         error: Option<String>,
         builder: &mut EventBuilder<'_>,
@@ -78,15 +78,15 @@ impl Transcript {
     fn boundary(
         &mut self,
         record: &SourceRecord<'_>,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
     ) -> Result<(), serde_json::Error> {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
-        struct Metadata {
+        struct ClaudeMetadata {
             pre_tokens: Option<u64>,
         }
         let metadata = line.compact_metadata.map_or("{}", RawValue::get);
-        let metadata: Metadata = serde_json::from_str(metadata)?;
+        let metadata: ClaudeMetadata = serde_json::from_str(metadata)?;
         self.state.boundary = Some(Boundary {
             uuid: line.uuid.as_deref().map(short),
             offset: record.offset,
@@ -117,7 +117,7 @@ impl Transcript {
     }
 
     /// A prompt that waits is only noted: it counts when it is handed over.
-    pub(super) fn queue(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    pub(super) fn queue(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         #[derive(Serialize)]
         struct Queued<'a> {
             queued: &'a RawValue,
@@ -135,7 +135,7 @@ impl Transcript {
 
     pub(super) fn titled(
         &mut self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         by_person: bool,
         builder: &mut EventBuilder<'_>,
     ) {
@@ -150,16 +150,16 @@ impl Transcript {
 }
 
 /// A request that failed is made again.
-fn retry(line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Result<(), serde_json::Error> {
+fn retry(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) -> Result<(), serde_json::Error> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Failure<'a> {
+    struct ClaudeFailure<'a> {
         #[serde(borrow)]
         formatted: Option<RecordText<'a>>,
         #[serde(borrow)]
         message: Option<RecordText<'a>>,
     }
-    let failure: Failure<'_> = serde_json::from_str(line.error.map_or("{}", RawValue::get))?;
+    let failure: ClaudeFailure<'_> = serde_json::from_str(line.error.map_or("{}", RawValue::get))?;
     let error =
         failure.formatted.or(failure.message).map(RecordText::into_owned).unwrap_or_default();
     let retry = Retry {
@@ -175,10 +175,10 @@ fn retry(line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Result<(), serde_js
 }
 
 /// A command for the agent itself, what it printed, or a word of the agent to its user.
-pub(super) fn note(line: &Line<'_>, content: &str, builder: &mut EventBuilder<'_>) {
+pub(super) fn note(line: &ClaudeLine<'_>, content: &str, builder: &mut EventBuilder<'_>) {
     let (text, about) = match said(content) {
-        Said::Command(command) => (command, "command"),
-        Said::Output(output) => (output, "command output"),
+        ClaudeTextRole::Command(command) => (command, "command"),
+        ClaudeTextRole::Output(output) => (output, "command output"),
         _ => (content.to_owned(), "agent"),
     };
     let identity = identity(line, "note", builder);

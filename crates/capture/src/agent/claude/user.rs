@@ -4,22 +4,23 @@ use event::payload::{Content, ContentPart, ContextAdded, ContextKind, StopReason
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{Block, Line, Message, blocks};
+use super::line::{ClaudeBlock, ClaudeLine, ClaudeMessage, blocks};
 use super::meaning::{Meaning, known_as};
 use super::result::{ChildCall, session_of};
 use super::state::note;
-use super::wrapper::{Said, said, tagged};
-use super::{Transcript, identity};
+use super::wrapper::{ClaudeTextRole, said, tagged};
+use super::{ClaudeTranscript, identity};
 use crate::agent::SourceRole;
 use crate::event_builder::{EventBuilder, shown};
 
-impl Transcript {
+impl ClaudeTranscript {
     pub(super) fn user(
         &mut self,
-        line: &Line<'_>,
+        line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let message: Message<'_> = serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
+        let message: ClaudeMessage<'_> =
+            serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
         let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
         self.state.requests.tell_held(builder);
         if line.is_compact_summary {
@@ -34,7 +35,7 @@ impl Transcript {
                 self.result(line, number, block, builder);
             }
         }
-        let rest: Vec<&Block<'_>> =
+        let rest: Vec<&ClaudeBlock<'_>> =
             blocks.iter().filter(|block| &*block.kind != "tool_result").collect();
         if !rest.is_empty() {
             self.said(line, &rest, has_results, builder);
@@ -43,7 +44,12 @@ impl Transcript {
     }
 
     /// What an agent's history was replaced by.
-    fn summary(&mut self, line: &Line<'_>, blocks: &[Block<'_>], builder: &mut EventBuilder<'_>) {
+    fn summary(
+        &mut self,
+        line: &ClaudeLine<'_>,
+        blocks: &[ClaudeBlock<'_>],
+        builder: &mut EventBuilder<'_>,
+    ) {
         let content = content(blocks);
         if !self.close_boundary(Some(content.joined_text()), builder) {
             context(line, 0, Some(ContextKind::Summary), content, builder);
@@ -52,17 +58,17 @@ impl Transcript {
     }
 }
 
-impl Transcript {
+impl ClaudeTranscript {
     /// Texts and pictures in a person's place.
     fn said(
         &mut self,
-        line: &Line<'_>,
-        blocks: &[&Block<'_>],
+        line: &ClaudeLine<'_>,
+        blocks: &[&ClaudeBlock<'_>],
         has_results: bool,
         builder: &mut EventBuilder<'_>,
     ) {
-        let is_context = |block: &&Block<'_>| {
-            block.text.as_deref().is_some_and(|text| said(text) == Said::Context)
+        let is_context = |block: &&ClaudeBlock<'_>| {
+            block.text.as_deref().is_some_and(|text| said(text) == ClaudeTextRole::Context)
         };
         for (number, block) in blocks.iter().enumerate().filter(|(_, block)| is_context(block)) {
             context(line, number + 1, None, content([*block]), builder);
@@ -76,12 +82,14 @@ impl Transcript {
         let is_notification = line.turn_origin.as_deref() == Some("task_notification")
             || line.prompt_source.as_deref() == Some("system");
         match said(first) {
-            Said::Interruption => self.turn_over(line, StopReason::Interrupted, None, builder),
-            Said::Notification => self.notification(line, content, builder),
-            Said::Prompt | Said::Context if is_notification => {
+            ClaudeTextRole::Interruption => {
+                self.turn_over(line, StopReason::Interrupted, None, builder)
+            }
+            ClaudeTextRole::Notification => self.notification(line, content, builder),
+            ClaudeTextRole::Prompt | ClaudeTextRole::Context if is_notification => {
                 self.notification(line, content, builder);
             }
-            Said::Command(_) | Said::Output(_) => {
+            ClaudeTextRole::Command(_) | ClaudeTextRole::Output(_) => {
                 // It may open a turn: some commands are prompts that were written down before.
                 if line.prompt_id.is_some() {
                     self.open_turn(line, builder);
@@ -103,7 +111,7 @@ impl Transcript {
         }
     }
 
-    fn prompt(&mut self, line: &Line<'_>, content: Content, builder: &mut EventBuilder<'_>) {
+    fn prompt(&mut self, line: &ClaudeLine<'_>, content: Content, builder: &mut EventBuilder<'_>) {
         let last = builder.last(line.at());
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
         self.open_turn(line, builder);
@@ -112,7 +120,12 @@ impl Transcript {
     }
 
     /// Work in the background has come to an end, and the agent goes on by itself.
-    fn notification(&mut self, line: &Line<'_>, content: Content, builder: &mut EventBuilder<'_>) {
+    fn notification(
+        &mut self,
+        line: &ClaudeLine<'_>,
+        content: Content,
+        builder: &mut EventBuilder<'_>,
+    ) {
         self.open_turn(line, builder);
         let text = content.joined_text();
         context(line, 0, None, content, builder);
@@ -120,7 +133,12 @@ impl Transcript {
     }
 
     /// A notification may be about a subagent.
-    pub(super) fn notified(&mut self, line: &Line<'_>, text: &str, builder: &mut EventBuilder<'_>) {
+    pub(super) fn notified(
+        &mut self,
+        line: &ClaudeLine<'_>,
+        text: &str,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let Some(call_id) = tagged(text, "tool-use-id") else { return };
         let call = self.state.calls.close(&known_as(call_id));
         if call.is_none_or(|call| Meaning::of(&call.tool) != Meaning::Child) {
@@ -135,22 +153,22 @@ impl Transcript {
         }
     }
 
-    fn open_turn(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    fn open_turn(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         self.state.is_turn_over = false;
         builder.turn_opened(line.prompt_id.as_deref().or(line.uuid.as_deref()));
     }
 }
 
 /// The parts of what was said. Bytes of pictures stay where they are.
-pub(super) fn content<'a>(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Content {
+pub(super) fn content<'a>(blocks: impl IntoIterator<Item = &'a ClaudeBlock<'a>>) -> Content {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Source {
+    struct ClaudePromptOrigin {
         media_type: Option<String>,
     }
     let parts = blocks.into_iter().map(|block| {
         let source = block.source.and_then(|source| serde_json::from_str(source.get()).ok());
-        let source: Source = source.unwrap_or_default();
+        let source: ClaudePromptOrigin = source.unwrap_or_default();
         ContentPart {
             kind: (*block.kind).to_owned(),
             text: block.text.as_deref().map(str::to_owned),
@@ -162,7 +180,7 @@ pub(super) fn content<'a>(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Co
 }
 
 fn context(
-    line: &Line<'_>,
+    line: &ClaudeLine<'_>,
     number: usize,
     kind: Option<ContextKind>,
     content: Content,

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::rollout::{
     Completed, Duration, RolloutNotice as Message, TokenInfo, TurnContext, joined,
 };
-use super::{Known, Rollout, Understood, step};
+use super::{CodexOutcome, Rollout, Understood, step};
 use crate::event_builder::{ChildCall, EventBuilder, shown};
 use crate::identity::EventIdentity;
 use crate::limit::SHOWN_CHARS_MAX;
@@ -75,7 +75,7 @@ impl Rollout {
     ) -> Understood {
         let message: Message<'_> = serde_json::from_str(json)?;
         if SILENT.contains(&message.kind.as_str()) {
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         }
         match message.kind.as_str() {
             "token_count" => return self.token_count(&message, at, builder),
@@ -90,7 +90,7 @@ impl Rollout {
             | "agent_reasoning_raw_content"
                 if self.state.has_items =>
             {
-                return Ok(Known::Silent);
+                return Ok(CodexOutcome::Silent);
             }
             "user_message" => {
                 self.prompt(Content::text(text(message.message)), at, builder);
@@ -122,11 +122,11 @@ impl Rollout {
             }
             "collab_agent_spawn_end" => return self.spawned(json, at, builder),
             "collab_waiting_end" | "collab_close_end" | "collab_resume_end" => {
-                return Ok(Known::Silent);
+                return Ok(CodexOutcome::Silent);
             }
-            _ => return Ok(Known::Unknown(message.kind)),
+            _ => return Ok(CodexOutcome::Unknown(message.kind)),
         }
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn turn_started(
@@ -195,18 +195,18 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let Some(info) = message.info.filter(|info| info.get() != "null") else {
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         };
         let info: TokenInfo = json::read(info.get())?;
         if !self.state.is_new_total(info.total_token_usage.total_tokens) {
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         }
         let identity = self.state.identity(builder, "usage");
         let draft = step(identity, at, None, &info.last_token_usage, builder);
         if let Some(limits) = message.rate_limits.filter(|limits| limits.get() != "null") {
             draft.metadata.insert("rate_limits".to_owned(), Raw::from(limits));
         }
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn item_completed(
@@ -215,12 +215,12 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
-        let Some(item) = message.item else { return Ok(Known::Silent) };
+        let Some(item) = message.item else { return Ok(CodexOutcome::Silent) };
         self.state.tells_ends = true;
         let item: Completed<'_> = serde_json::from_str(item.get())?;
         match item.kind.as_str() {
             "UserMessage" | "AgentMessage" | "Reasoning" if self.state.has_items => {
-                return Ok(Known::Silent);
+                return Ok(CodexOutcome::Silent);
             }
             "UserMessage" => self.prompt(Content::text(joined(item.content)), at, builder),
             "AgentMessage" => self.answer(item.id.clone(), joined(item.content), at, builder),
@@ -236,10 +236,10 @@ impl Rollout {
                 let text = item.kind.replace("ReviewMode", " review mode").to_lowercase();
                 self.note(text, &item.kind, at, builder);
             }
-            kind if SILENT_ITEMS.contains(&kind) => return Ok(Known::Silent),
-            kind => return Ok(Known::Unknown(format!("item_completed {kind}"))),
+            kind if SILENT_ITEMS.contains(&kind) => return Ok(CodexOutcome::Silent),
+            kind => return Ok(CodexOutcome::Unknown(format!("item_completed {kind}"))),
         }
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     /// A command or a patch: the model's own call, which gets its exit code from here, or one of
@@ -256,17 +256,17 @@ impl Rollout {
         if let Some(open) = self.state.calls.get(&id) {
             if open.more.running.is_some() {
                 self.over(item.result(id), turn_id, at, builder);
-                return Ok(Known::Told);
+                return Ok(CodexOutcome::Added);
             }
             open.more.exit_code = item.exit_code;
             open.more.duration_ms = item.duration.map(Duration::millis);
             open.more.is_declined = item.has_status("declined");
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         }
         let program = self.state.program();
         let is_own = program.is_some() || id.starts_with(RUN_BY_PROGRAM) || !self.state.has_items;
         if !is_own {
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         }
         let input = Raw::from_value(&CommandInput {
             command: item.command,
@@ -289,7 +289,7 @@ impl Rollout {
         draft.text = text;
         draft.parent_id = Some(call_event_id);
         draft.turn_id = turn_id;
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     /// A command that had gone on behind its call has ended.
@@ -312,13 +312,17 @@ impl Rollout {
     }
 
     /// The screen was told of a compaction: the second record of one, unless there was no first.
-    fn compaction_shown(&mut self, at: Option<Time>, builder: &mut EventBuilder<'_>) -> Known {
+    fn compaction_shown(
+        &mut self,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) -> CodexOutcome {
         if self.state.compaction_seen() {
-            return Known::Silent;
+            return CodexOutcome::Silent;
         }
         let identity = self.state.identity(builder, "compaction");
         builder.compacted(identity, at, None, None);
-        Known::Told
+        CodexOutcome::Added
     }
 
     /// Turns were taken back: what follows goes on from before them.
@@ -334,7 +338,7 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
-        let Some(settings) = message.thread_settings else { return Ok(Known::Silent) };
+        let Some(settings) = message.thread_settings else { return Ok(CodexOutcome::Silent) };
         let settings: TurnContext<'_> = serde_json::from_str(settings.get())?;
         builder.settings(
             at,
@@ -345,7 +349,7 @@ impl Rollout {
                 ..SessionSettings::default()
             },
         );
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn error(&mut self, message: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
@@ -377,21 +381,21 @@ impl Rollout {
         item: &Completed<'_>,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
-    ) -> Known {
-        let Some(session) = &item.agent_thread_id else { return Known::Silent };
+    ) -> CodexOutcome {
+        let Some(session) = &item.agent_thread_id else { return CodexOutcome::Silent };
         let outcome = match item.activity.as_deref() {
             Some("started") => {
                 let agent = item.agent_path.clone().unwrap_or_default();
                 self.child_requested(session, agent, None, item.id.as_deref(), at, builder);
-                return Known::Told;
+                return CodexOutcome::Added;
             }
             Some("completed") => Outcome::Ok,
             Some("interrupted" | "shutdown") => Outcome::Canceled,
             Some("failed" | "errored") => Outcome::Error,
-            _ => return Known::Silent,
+            _ => return CodexOutcome::Silent,
         };
         builder.child_ended(at, session, &ToolResult { outcome, ..ToolResult::default() });
-        Known::Told
+        CodexOutcome::Added
     }
 
     /// The older form: one item for each thing the parent does with its subagents.
@@ -400,16 +404,16 @@ impl Rollout {
         item: &Completed<'_>,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
-    ) -> Known {
+    ) -> CodexOutcome {
         let tool = item.tool.and_then(json::text).unwrap_or_default();
         if !matches!(tool.as_str(), "spawnAgent" | "spawn_agent" | "spawn") {
-            return Known::Silent;
+            return CodexOutcome::Silent;
         }
         for session in &item.receiver_thread_ids {
             let (task, call_id) = (item.prompt.clone(), item.id.as_deref());
             self.child_requested(session, String::new(), task, call_id, at, builder);
         }
-        Known::Told
+        CodexOutcome::Added
     }
 
     /// The oldest form: an event of its own.
@@ -427,11 +431,11 @@ impl Rollout {
             prompt: Option<String>,
         }
         let spawned: Spawned = json::read(json)?;
-        let Some(session) = spawned.new_thread_id else { return Ok(Known::Silent) };
+        let Some(session) = spawned.new_thread_id else { return Ok(CodexOutcome::Silent) };
         let agent = spawned.new_agent_nickname.unwrap_or_default();
         let call_id = spawned.call_id.as_deref();
         self.child_requested(&session, agent, spawned.prompt, call_id, at, builder);
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     fn child_requested(

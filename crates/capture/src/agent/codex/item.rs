@@ -7,9 +7,9 @@ use event::{Raw, Time, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::rollout::{self, Item, joined};
+use super::rollout::{self, CodexItem, joined};
 use super::state::Ran;
-use super::{Known, Rollout, Understood};
+use super::{CodexOutcome, Rollout, Understood};
 use crate::agent::calls::Call;
 use crate::event_builder::{EventBuilder, shown};
 use crate::limit::SHOWN_CHARS_MAX;
@@ -59,9 +59,9 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
-        let item: Item<'_> = serde_json::from_str(json)?;
+        let item: CodexItem<'_> = serde_json::from_str(json)?;
         if SILENT.contains(&item.kind.as_str()) {
-            return Ok(Known::Silent);
+            return Ok(CodexOutcome::Silent);
         }
         match (item.kind.as_str(), item.role.as_deref()) {
             ("message", Some("assistant")) => {
@@ -80,10 +80,10 @@ impl Rollout {
                 self.result(&item, at, builder);
             }
             ("web_search_call" | "image_generation_call", _) => self.done(item, at, builder),
-            _ => return Ok(Known::Unknown(item.kind)),
+            _ => return Ok(CodexOutcome::Unknown(item.kind)),
         }
         self.state.has_items = true;
-        Ok(Known::Told)
+        Ok(CodexOutcome::Added)
     }
 
     pub(super) fn answer(
@@ -111,7 +111,12 @@ impl Rollout {
         builder.thinking(identity, at, &thinking);
     }
 
-    fn reasoning(&mut self, item: &Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn reasoning(
+        &mut self,
+        item: &CodexItem<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let summary = joined(item.summary);
         let content = joined(item.content);
         let text = if content.is_empty() { summary } else { content };
@@ -129,7 +134,12 @@ impl Rollout {
     }
 
     /// A user's message holds what was typed, what the agent added, or both.
-    fn user_message(&mut self, item: &Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn user_message(
+        &mut self,
+        item: &CodexItem<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let kinds = item.part_kinds();
         let mut typed = Vec::new();
         let mut injected = Vec::new();
@@ -178,7 +188,7 @@ impl Rollout {
         self.state.last_said = Some(builder.prompt(identity, at, content).id);
     }
 
-    fn call(&mut self, item: Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn call(&mut self, item: CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let call_id = item.call_id.or(item.id).unwrap_or_default();
         let tool = item.name.unwrap_or_else(|| tool_of(&item.kind).to_owned());
         let input = input(item.arguments.or(item.input).or(item.action));
@@ -209,7 +219,7 @@ impl Rollout {
         Call { call_id, event_id, tool, task: None, more: Ran::default() }
     }
 
-    fn result(&mut self, item: &Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn result(&mut self, item: &CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let call_id = item.call_id.clone().unwrap_or_default();
         let open = self.state.calls.close(&call_id);
         let output = item.output.or(item.tools);
@@ -256,12 +266,12 @@ impl Rollout {
 
     /// Whether a command goes on behind its call, and its end will be told: looking after it is no
     /// command, and earlier versions tell no ends.
-    fn goes_on(&self, call: Option<&Call<Ran>>, head: &Head) -> bool {
+    fn goes_on(&self, call: Option<&Call<Ran>>, head: &CodexOutputHead) -> bool {
         let is_command = call.is_some_and(|call| call.more.process.is_none());
         is_command && head.process.is_some() && self.state.tells_ends
     }
 
-    /// Whoever looked after a process has seen its end.
+    /// A later call has reported the end of a process.
     fn process_over(
         &mut self,
         process: Option<u64>,
@@ -281,7 +291,7 @@ impl Rollout {
     }
 
     /// A call that the model's own service has answered: no result follows.
-    fn done(&mut self, item: Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn done(&mut self, item: CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let call_id = item.call_id.or(item.id).unwrap_or_else(|| builder.place());
         let input = input(item.action);
         let open = self.told_call(call_id, tool_of(&item.kind).to_owned(), input, at, builder);
@@ -359,23 +369,23 @@ fn process(tool: &str, input: &Raw) -> Option<u64> {
 /// The questions of a call that asks, one a line.
 fn questions(input: &Raw) -> String {
     #[derive(Deserialize)]
-    struct Asked {
+    struct CodexQuestions {
         #[serde(default)]
-        questions: Vec<Question>,
+        questions: Vec<CodexQuestion>,
     }
     #[derive(Deserialize)]
-    struct Question {
+    struct CodexQuestion {
         #[serde(default)]
         question: String,
     }
-    let asked: Option<Asked> = input.read().ok();
+    let asked: Option<CodexQuestions> = input.read().ok();
     let questions = asked.map(|asked| asked.questions).unwrap_or_default();
     questions.into_iter().map(|question| question.question).collect::<Vec<_>>().join("\n")
 }
 
 /// The beginning of an output, and what it says of its end.
 #[derive(Default)]
-struct Head {
+struct CodexOutputHead {
     text: String,
     exit_code: Option<i64>,
     is_failed: bool,
@@ -384,7 +394,7 @@ struct Head {
     process: Option<u64>,
 }
 
-impl Head {
+impl CodexOutputHead {
     fn outcome(&self) -> Outcome {
         match (self.is_aborted, self.is_failed) {
             (true, _) => Outcome::Canceled,
@@ -403,7 +413,7 @@ const FAILED: &str = "Script failed";
 const ABORTED: &str = "aborted by user";
 
 /// An output is a text, parts, or an object with a content; older texts are JSON themselves.
-fn head(output: &RawValue) -> Head {
+fn head(output: &RawValue) -> CodexOutputHead {
     #[derive(Deserialize)]
     struct Wrapped<'a> {
         #[serde(default, borrow)]
@@ -416,36 +426,37 @@ fn head(output: &RawValue) -> Head {
     let wrapped = output.get().starts_with('{').then(|| serde_json::from_str(output.get()));
     match wrapped {
         Some(Ok(Wrapped { content, success })) => {
-            Head { is_failed: success == Some(false), ..head_of(joined(content)) }
+            CodexOutputHead { is_failed: success == Some(false), ..head_of(joined(content)) }
         }
         _ => head_of(joined(Some(output))),
     }
 }
 
 /// The form of older versions: an object with the output and how it ended, as text.
-fn head_within(output: &RawValue, beginning: String) -> Head {
+fn head_within(output: &RawValue, beginning: String) -> CodexOutputHead {
     #[derive(Deserialize)]
     struct Within {
         output: String,
         #[serde(default)]
-        metadata: Metadata,
+        metadata: CodexMetadata,
     }
     #[derive(Deserialize, Default)]
-    struct Metadata {
+    struct CodexMetadata {
         exit_code: Option<i64>,
     }
     let within = json::text(output).and_then(|text| json::read::<Within>(&text).ok());
     match within {
         Some(within) => {
             let head = head_of(within.output);
-            Head { exit_code: within.metadata.exit_code.or(head.exit_code), ..head }
+            CodexOutputHead { exit_code: within.metadata.exit_code.or(head.exit_code), ..head }
         }
         None => head_of(beginning),
     }
 }
 
-fn head_of(text: String) -> Head {
-    let mut head = Head { is_aborted: text.starts_with(ABORTED), ..Head::default() };
+fn head_of(text: String) -> CodexOutputHead {
+    let mut head =
+        CodexOutputHead { is_aborted: text.starts_with(ABORTED), ..CodexOutputHead::default() };
     head.is_failed = text.starts_with(FAILED);
     for line in text.lines().take_while(|line| !line.starts_with(OUTPUT_BEGINS)).take(8) {
         let code = EXIT_CODE.iter().find_map(|words| line.strip_prefix(words));
@@ -453,5 +464,5 @@ fn head_of(text: String) -> Head {
         let process = line.strip_prefix(RUNNING);
         head.process = head.process.or_else(|| process?.trim().parse().ok());
     }
-    Head { text, ..head }
+    CodexOutputHead { text, ..head }
 }

@@ -1,6 +1,6 @@
 //! What a rollout says, as far as it is needed.
 //!
-//! Values whose shape differs from version to version stay JSON until somebody asks for them.
+//! Values whose shape differs from version to version stay JSON until they are needed.
 
 use event::{Time, json};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 /// A line. Older ones are the payload itself.
 #[derive(Deserialize)]
-pub(super) struct Line<'a> {
+pub(super) struct CodexLine<'a> {
     #[serde(default, borrow)]
     pub timestamp: Option<&'a RawValue>,
     #[serde(default)]
@@ -22,7 +22,7 @@ pub(super) struct Line<'a> {
     pub payload: Option<&'a RawValue>,
 }
 
-impl Line<'_> {
+impl CodexLine<'_> {
     pub(super) fn at(&self) -> Option<Time> {
         self.timestamp.and_then(|at| at.get().trim_matches('"').parse().ok())
     }
@@ -78,19 +78,19 @@ impl Meta<'_> {
             .or(root)
     }
 
-    fn spawned(&self) -> Option<Subagent> {
+    fn spawned(&self) -> Option<CodexSubagent> {
         #[derive(Deserialize)]
-        struct Source {
-            subagent: Option<Subagent>,
+        struct CodexSource {
+            subagent: Option<CodexSubagent>,
         }
         let source = self.source.filter(|source| source.get().starts_with('{'))?;
-        json::read::<Source>(source.get()).ok()?.subagent
+        json::read::<CodexSource>(source.get()).ok()?.subagent
     }
 }
 
 #[derive(Deserialize)]
 #[serde(from = "SubagentForm")]
-struct Subagent {
+struct CodexSubagent {
     thread_spawn: Option<Spawn>,
 }
 
@@ -107,11 +107,11 @@ enum SubagentForm {
     Other(serde::de::IgnoredAny),
 }
 
-impl From<SubagentForm> for Subagent {
-    fn from(form: SubagentForm) -> Subagent {
+impl From<SubagentForm> for CodexSubagent {
+    fn from(form: SubagentForm) -> CodexSubagent {
         match form {
-            SubagentForm::Spawned { thread_spawn } => Subagent { thread_spawn },
-            SubagentForm::Other(_) => Subagent { thread_spawn: None },
+            SubagentForm::Spawned { thread_spawn } => CodexSubagent { thread_spawn },
+            SubagentForm::Other(_) => CodexSubagent { thread_spawn: None },
         }
     }
 }
@@ -128,7 +128,7 @@ pub(super) struct TurnContext<'a> {
 
 /// A `response_item`: what the model saw or said.
 #[derive(Deserialize)]
-pub(super) struct Item<'a> {
+pub(super) struct CodexItem<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     pub id: Option<String>,
@@ -155,22 +155,22 @@ pub(super) struct Item<'a> {
     pub metadata: Option<&'a RawValue>,
 }
 
-impl Item<'_> {
+impl CodexItem<'_> {
     /// What each part of the content is, in the agent's words; empty if it does not say.
     pub(super) fn part_kinds(&self) -> Vec<String> {
         #[derive(Deserialize)]
-        struct Metadata {
+        struct CodexMetadata {
             #[serde(default)]
             content_item_kinds: Vec<String>,
         }
-        let metadata = self.metadata.and_then(|raw| json::read::<Metadata>(raw.get()).ok());
+        let metadata = self.metadata.and_then(|raw| json::read::<CodexMetadata>(raw.get()).ok());
         metadata.map(|metadata| metadata.content_item_kinds).unwrap_or_default()
     }
 }
 
 /// A part of a content, a summary or an output.
 #[derive(Deserialize, Default)]
-pub(super) struct Part {
+pub(super) struct CodexPart {
     #[serde(default, rename = "type")]
     pub kind: String,
     #[serde(default)]
@@ -178,10 +178,10 @@ pub(super) struct Part {
 }
 
 /// The parts of a content, which older versions give as plain text.
-pub(super) fn parts(content: Option<&RawValue>) -> Vec<Part> {
+pub(super) fn parts(content: Option<&RawValue>) -> Vec<CodexPart> {
     let Some(content) = content else { return Vec::new() };
     if let Some(text) = json::text(content) {
-        return vec![Part { kind: "text".to_owned(), text: Some(text) }];
+        return vec![CodexPart { kind: "text".to_owned(), text: Some(text) }];
     }
     json::read(content.get()).unwrap_or_default()
 }
@@ -270,20 +270,20 @@ impl Duration {
 
 #[derive(Deserialize)]
 pub(super) struct TokenInfo {
-    pub total_token_usage: Tokens,
-    pub last_token_usage: Tokens,
+    pub total_token_usage: CodexTokens,
+    pub last_token_usage: CodexTokens,
 }
 
 #[derive(Deserialize)]
 pub(super) struct UsageRecord {
     pub response_id: Option<String>,
-    pub usage: Tokens,
-    pub thread_token_usage: Option<Tokens>,
+    pub usage: CodexTokens,
+    pub thread_token_usage: Option<CodexTokens>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct CodexTokens {
     input_tokens: u64,
     cached_input_tokens: u64,
     cache_write_input_tokens: u64,
@@ -292,7 +292,7 @@ pub(super) struct Tokens {
     pub total_tokens: u64,
 }
 
-impl Tokens {
+impl CodexTokens {
     /// As everybody counts them: what was cached is no input any more. Some servers count it
     /// beside the input from the start, which shows where there is more of it.
     pub(super) fn usage(&self) -> event::payload::TokenUsage {

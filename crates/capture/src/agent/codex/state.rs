@@ -14,7 +14,7 @@ const MARKS_MAX: usize = 24;
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct State {
+pub(super) struct CodexState {
     /// The thread, where the file's name does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct State {
     /// Tokens of the whole thread, to know a count that is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    turn: Turn,
+    turn: CodexTurn,
     pub calls: Calls<Ran>,
     /// The last thing said before each turn.
     marks: VecDeque<Option<EventId>>,
@@ -44,7 +44,7 @@ pub(super) struct State {
 /// What is counted anew in every turn.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Turn {
+struct CodexTurn {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     counts: BTreeMap<String, u32>,
@@ -78,12 +78,12 @@ pub(super) struct Ran {
     pub process: Option<u64>,
 }
 
-impl State {
+impl CodexState {
     /// A turn goes on, or the next one begins.
     pub(super) fn enter(&mut self, turn: Option<&str>) {
         let turn = turn.filter(|turn| turn.len() <= ID_BYTES_MAX);
         if turn.is_some() && turn != self.turn.id.as_deref() {
-            self.turn = Turn { id: turn.map(str::to_owned), ..Turn::default() };
+            self.turn = CodexTurn { id: turn.map(str::to_owned), ..CodexTurn::default() };
         }
     }
 
@@ -105,7 +105,7 @@ impl State {
         EventIdentity::everywhere(&[turn, sort, &count.to_string()])
     }
 
-    /// Which fact something is that the agent names within the turn.
+    /// The identity of a fact that the agent names within the turn.
     pub(super) fn named(&self, sort: &str, name: &str) -> EventIdentity {
         match &self.turn.id {
             Some(turn) => EventIdentity::everywhere(&[turn, sort, name]),
@@ -118,7 +118,7 @@ impl State {
         self.calls.iter().find(|call| call.more.is_program).map(|call| call.event_id)
     }
 
-    /// A prompt begins something that can be taken back, up to what was said before.
+    /// A prompt can be rewound: the session then goes on behind the event before it.
     pub(super) fn mark(&mut self, builder: &mut EventBuilder<'_>, at: Option<Time>) {
         if self.marks.len() == MARKS_MAX {
             self.marks.pop_front();

@@ -1,4 +1,4 @@
-//! What Codex exports that its rollouts do not tell: requests that failed, and who decided about a
+//! Facts that Codex exports and its rollouts lack: requests that failed, and who decided about a
 //! call.
 
 use crate::telemetry::{TelemetryMap, TelemetryMeaning, TelemetryRow};

@@ -6,19 +6,19 @@ use event::payload::{
     TokenUsage, ToolCall,
 };
 
-use super::log::{Answer, Line, UsageRecord, Used};
-use super::{Known, Log};
+use super::log::{CopilotAnswer, CopilotLine, CopilotUsage, UsageRecord};
+use super::{CopilotLog, CopilotOutcome};
 use crate::event_builder::EventBuilder;
 use crate::identity::EventIdentity;
 
-impl Log {
+impl CopilotLog {
     /// One record is one answer: thoughts, words and calls, in this order.
     pub(super) fn answer(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let Answer { message_id, content, reasoning_text, tool_requests } = line.read()?;
+        let CopilotAnswer { message_id, content, reasoning_text, tool_requests } = line.read()?;
         let at = line.at();
         let mut block = 0;
         if let Some(thinking) = reasoning_text.filter(|thinking| !thinking.is_empty()) {
@@ -53,7 +53,7 @@ impl Log {
     }
 
     /// What the agent calls a turn is one request to the model.
-    pub(super) fn step_started(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    pub(super) fn step_started(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) {
         self.state.talk(line.agent()).wants_tools = None;
         let model = builder.known().model.clone();
         let started = StepStarted { model, ..StepStarted::default() };
@@ -61,18 +61,22 @@ impl Log {
     }
 
     /// An answer that wants no tools is the last of its turn.
-    pub(super) fn step_ended(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Known {
+    pub(super) fn step_ended(
+        &mut self,
+        line: &CopilotLine<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> CopilotOutcome {
         let talk = self.state.talk(line.agent());
         if talk.wants_tools != Some(false) || !talk.is_turn_open {
-            return Known::Silent;
+            return CopilotOutcome::Silent;
         }
         self.turn_ended(line, builder, StopReason::Completed, None);
-        Known::Told
+        CopilotOutcome::Added
     }
 
     pub(super) fn usage(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let UsageRecord { usage } = line.read()?;
@@ -92,7 +96,7 @@ impl Log {
         &self,
         identity: EventIdentity,
         at: Option<Time>,
-        used: &Used,
+        used: &CopilotUsage,
         builder: &mut EventBuilder<'_>,
     ) {
         // What was cached is part of the input, but for servers that count it beside.

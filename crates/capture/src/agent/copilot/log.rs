@@ -10,7 +10,7 @@ use crate::thread_state::SessionSettings;
 /// An event.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct CopilotLine<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     pub id: String,
@@ -23,7 +23,7 @@ pub(super) struct Line<'a> {
     data: &'a RawValue,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CopilotLine<'a> {
     pub(super) fn at(&self) -> Option<Time> {
         self.timestamp.and_then(|at| at.get().trim_matches('"').parse().ok())
     }
@@ -42,7 +42,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The session that a log says to be, from its first event. A fork's says whom it was copied from.
+/// The session in the first event of a log. In a fork that is the session it was copied from.
 pub(super) fn first_session(head: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -50,14 +50,14 @@ pub(super) fn first_session(head: &[u8]) -> Option<String> {
         session_id: String,
     }
     let line = first(head)?;
-    let line: Line<'_> = serde_json::from_str(&line).ok()?;
+    let line: CopilotLine<'_> = serde_json::from_str(&line).ok()?;
     line.read::<Start>().ok().map(|start| start.session_id)
 }
 
 /// What copies of a log have in common.
 pub(super) fn first_id(head: &[u8]) -> Option<String> {
     let line = first(head)?;
-    serde_json::from_str::<Line<'_>>(&line).ok().map(|line| line.id)
+    serde_json::from_str::<CopilotLine<'_>>(&line).ok().map(|line| line.id)
 }
 
 /// The session that a fork was made of, in the words that it begins its own part with: `Forked from
@@ -87,7 +87,7 @@ fn first(head: &[u8]) -> Option<String> {
 /// What is said of a session when it begins, goes on or changes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Session {
+pub(super) struct CopilotSession {
     #[serde(default)]
     pub session_id: Option<String>,
     #[serde(default)]
@@ -110,7 +110,7 @@ struct Context {
     repository: Option<String>,
 }
 
-impl Session {
+impl CopilotSession {
     pub(super) fn settings(self) -> SessionSettings {
         let context = self.context.unwrap_or(self.bare);
         SessionSettings {
@@ -155,7 +155,7 @@ impl UserMessage<'_> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub(super) struct CopilotAnswer {
     #[serde(default)]
     pub message_id: String,
     #[serde(default)]
@@ -217,12 +217,12 @@ pub(super) struct ShellExecution {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageRecord {
-    pub usage: Used,
+    pub usage: CopilotUsage,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Used {
+pub(super) struct CopilotUsage {
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
@@ -321,12 +321,12 @@ pub(super) struct Compacted {
     #[serde(default)]
     pub token_limit: Option<u64>,
     #[serde(default)]
-    pub compaction_tokens_used: Option<Used>,
+    pub compaction_tokens_used: Option<CopilotUsage>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Subagent {
+pub(super) struct CopilotSubagent {
     #[serde(default)]
     pub tool_call_id: String,
     #[serde(default)]
@@ -342,7 +342,7 @@ pub(super) struct Subagent {
 /// What some calls say in words.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Words {
+pub(super) struct CopilotCallText {
     /// What a subagent is to do.
     pub prompt: Option<String>,
     /// What a person is asked.

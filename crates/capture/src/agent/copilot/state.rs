@@ -12,16 +12,16 @@ const SUBAGENTS_MAX: usize = 8;
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct State {
-    main: Talk,
-    subagents: VecDeque<(String, Talk)>,
+pub(super) struct CopilotState {
+    main: CopilotThread,
+    subagents: VecDeque<(String, CopilotThread)>,
     pub calls: Calls<Asking>,
 }
 
 /// One talk of the log: the session's own, or that of a subagent.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Talk {
+pub(super) struct CopilotThread {
     /// What was asked last, and whether it is being worked on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
@@ -38,8 +38,8 @@ pub(super) struct Asking {
     pub asks: bool,
 }
 
-impl State {
-    pub(super) fn talk(&mut self, agent: Option<&str>) -> &mut Talk {
+impl CopilotState {
+    pub(super) fn talk(&mut self, agent: Option<&str>) -> &mut CopilotThread {
         let Some(agent) = agent.filter(|agent| agent.len() <= ID_BYTES_MAX) else {
             return &mut self.main;
         };
@@ -48,7 +48,7 @@ impl State {
             if self.subagents.len() == SUBAGENTS_MAX {
                 self.subagents.pop_front();
             }
-            self.subagents.push_back((agent.to_owned(), Talk::default()));
+            self.subagents.push_back((agent.to_owned(), CopilotThread::default()));
             self.subagents.len() - 1
         });
         &mut self.subagents[place].1

@@ -6,9 +6,10 @@ use event::payload::{
     ToolResult, ToolStarted,
 };
 
-use super::Log;
+use super::CopilotLog;
 use super::log::{
-    Line, Permission, PermissionCompleted, PermissionRequested, ToolCompleted, ToolRequest, Words,
+    CopilotCallText, CopilotLine, Permission, PermissionCompleted, PermissionRequested,
+    ToolCompleted, ToolRequest,
 };
 use super::state::Asking;
 use crate::agent::calls::Call;
@@ -25,8 +26,13 @@ const TASK: &str = "task";
 /// The model of a result that was made up after a crash.
 const MADE_UP: &str = "resumed";
 
-impl Log {
-    pub(super) fn call(&mut self, line: &Line<'_>, call: ToolCall, builder: &mut EventBuilder<'_>) {
+impl CopilotLog {
+    pub(super) fn call(
+        &mut self,
+        line: &CopilotLine<'_>,
+        call: ToolCall,
+        builder: &mut EventBuilder<'_>,
+    ) {
         // The same whether the answer tells of it or, without one, its beginning.
         let turn = self.state.talk(line.agent()).turn.clone().unwrap_or_default();
         let identity = EventIdentity::everywhere(&["call", &turn, &call.call_id]);
@@ -34,7 +40,7 @@ impl Log {
         let ToolCall { call_id, tool, input, .. } = call;
         let (mut task, asks) = (None, tool == ASKING);
         if asks || tool == TASK {
-            let words: Words = input.read().unwrap_or_default();
+            let words: CopilotCallText = input.read().unwrap_or_default();
             task = words.prompt;
             if asks {
                 builder.asked(line.at(), &call_id, &words.question.unwrap_or_default());
@@ -45,7 +51,7 @@ impl Log {
 
     pub(super) fn tool_started(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let request: ToolRequest = line.read()?;
@@ -63,7 +69,7 @@ impl Log {
 
     pub(super) fn tool_completed(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let completed: ToolCompleted = line.read()?;
@@ -100,7 +106,7 @@ impl Log {
 
     pub(super) fn approval_requested(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let requested: PermissionRequested = line.read()?;
@@ -124,7 +130,7 @@ impl Log {
 
     pub(super) fn approval_resolved(
         &mut self,
-        line: &Line<'_>,
+        line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let PermissionCompleted { request_id, result, decision_source } = line.read()?;

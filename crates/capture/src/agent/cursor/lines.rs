@@ -1,4 +1,4 @@
-//! Cursor's transcripts as lines: who spoke, text and calls, ends of turns.
+//! Cursor's transcripts as lines: roles, text, calls and ends of turns.
 
 use event::payload::{
     AssistantMessage, AssistantThinking, Content, Outcome, SessionMode, StopReason, ToolCall,
@@ -14,21 +14,21 @@ use crate::identity::EventIdentity;
 use crate::record::SourceRecord;
 use crate::thread_state::SessionSettings;
 
-pub(super) struct Transcript {
+pub(super) struct CursorTranscript {
     /// The session this one works for.
     parent: Option<String>,
-    state: State,
+    state: CursorState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct CursorState {
     /// The last time that was told: that of all that follows.
     at: Option<Time>,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct CursorLine {
     role: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -38,13 +38,13 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct CursorMessage {
     /// A text, or a list of parts.
     content: Raw,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct CursorPart {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -62,22 +62,22 @@ struct Part {
     is_error: bool,
 }
 
-/// Ends of a turn that somebody brought about.
+/// Ends of a turn that the user caused.
 const INTERRUPTED: &[&str] = &["aborted", "cancelled", "canceled", "interrupted"];
 
-impl Transcript {
-    pub(super) fn new(parent: Option<String>, saved: Option<&str>) -> Transcript {
+impl CursorTranscript {
+    pub(super) fn new(parent: Option<String>, saved: Option<&str>) -> CursorTranscript {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
-        Transcript { parent, state }
+        CursorTranscript { parent, state }
     }
 }
 
-impl Parser for Transcript {
+impl Parser for CursorTranscript {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         if let Some(parent) = &self.parent {
             builder.parent(parent, SessionMode::Child, None);
         }
-        let line: Line = match record.read() {
+        let line: CursorLine = match record.read() {
             Ok(line) => line,
             Err(error) => return builder.unknown(record, "line", Some(&error.to_string())),
         };
@@ -97,8 +97,13 @@ impl Parser for Transcript {
     }
 }
 
-impl Transcript {
-    fn user(&mut self, parts: &[Part], record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+impl CursorTranscript {
+    fn user(
+        &mut self,
+        parts: &[CursorPart],
+        record: &SourceRecord<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let texts = parts.iter().filter(|part| part.kind == "text");
         let text = texts.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n");
         let is_child = self.parent.is_some();
@@ -116,7 +121,7 @@ impl Transcript {
 
     fn assistant(
         &mut self,
-        parts: &[Part],
+        parts: &[CursorPart],
         record: &SourceRecord<'_>,
         builder: &mut EventBuilder<'_>,
     ) {
@@ -173,7 +178,7 @@ impl Transcript {
         }
     }
 
-    fn result(&mut self, part: &Part, number: usize, builder: &mut EventBuilder<'_>) {
+    fn result(&mut self, part: &CursorPart, number: usize, builder: &mut EventBuilder<'_>) {
         let identity = EventIdentity::in_session(&[&builder.place(), &number.to_string()]);
         let result = ToolResult {
             call_id: part.tool_use_id.clone().unwrap_or_default(),
@@ -184,7 +189,7 @@ impl Transcript {
         builder.result(identity, self.state.at, &result);
     }
 
-    fn ended(&mut self, line: &Line, builder: &mut EventBuilder<'_>) {
+    fn ended(&mut self, line: &CursorLine, builder: &mut EventBuilder<'_>) {
         let identity = EventIdentity::in_session(&["ended", &builder.place()]);
         let status = line.status.as_deref().unwrap_or_default();
         let error = line.error.as_ref().filter(|error| !error.is_null());
@@ -222,7 +227,7 @@ pub(super) fn tell_prompt(
     }
 }
 
-fn parts(line: &Line) -> Result<Vec<Part>, serde_json::Error> {
+fn parts(line: &CursorLine) -> Result<Vec<CursorPart>, serde_json::Error> {
     let message = line.message.clone().unwrap_or_default();
     let plain = |text: String| {
         let part = serde_json::json!({"type": "text", "text": text});
@@ -231,7 +236,7 @@ fn parts(line: &Line) -> Result<Vec<Part>, serde_json::Error> {
     if let Some(text) = message.text() {
         return plain(text);
     }
-    let Message { content } = message.read()?;
+    let CursorMessage { content } = message.read()?;
     match content.text() {
         Some(text) => plain(text),
         None => content.read(),

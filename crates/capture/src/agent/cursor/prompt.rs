@@ -7,7 +7,7 @@ use super::moment::moment;
 pub(super) const OPEN: &str = "<user_query>";
 pub(super) const CLOSE: &str = "</user_query>";
 
-/// What the editor puts around a prompt. Text that begins otherwise is somebody's.
+/// What the editor puts around a prompt. Text that begins otherwise was typed by the user.
 const ADDED: &[&str] = &[
     "<additional_data>",
     "<attached_files>",

@@ -72,19 +72,19 @@ const RECENT_MAX: usize = 24;
 
 #[derive(Default)]
 pub(super) struct Store {
-    state: State,
+    state: CursorState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct CursorState {
     parent: Option<String>,
     /// Facts of bubbles: which, what it said, and its first event.
     recent: VecDeque<(String, String, EventId)>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct CursorRow {
     #[serde(rename = "type")]
     kind: String,
     value: Option<Raw>,
@@ -153,7 +153,7 @@ impl Store {
 
 impl Parser for Store {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        let row: Row = match record.read() {
+        let row: CursorRow = match record.read() {
             Ok(row) => row,
             Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
         };

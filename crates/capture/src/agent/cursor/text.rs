@@ -14,22 +14,22 @@ use crate::record::SourceRecord;
 const OPEN_CALLS_MAX: usize = 16;
 
 #[derive(Default)]
-pub(super) struct Text {
-    state: State,
+pub(super) struct CursorText {
+    state: CursorState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct CursorState {
     at: Option<Time>,
     /// What the last block was: text that has no mark goes on with it.
-    last: Kind,
+    last: CursorKind,
     /// Tool and id of calls without result.
     open: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
-enum Kind {
+enum CursorKind {
     /// Before the first mark.
     #[default]
     Head,
@@ -40,24 +40,24 @@ enum Kind {
     Result,
 }
 
-const MARKS: &[(&str, Kind)] = &[
-    ("user:", Kind::User),
-    ("assistant:", Kind::Assistant),
-    ("[Thinking]", Kind::Thinking),
-    ("[Tool call]", Kind::Call),
-    ("[Tool result]", Kind::Result),
+const MARKS: &[(&str, CursorKind)] = &[
+    ("user:", CursorKind::User),
+    ("assistant:", CursorKind::Assistant),
+    ("[Thinking]", CursorKind::Thinking),
+    ("[Tool call]", CursorKind::Call),
+    ("[Tool result]", CursorKind::Result),
 ];
 
 const THINK: (&str, &str) = ("<think>", "</think>");
 
-impl Text {
-    pub(super) fn new(saved: Option<&str>) -> Text {
+impl CursorText {
+    pub(super) fn new(saved: Option<&str>) -> CursorText {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
-        Text { state }
+        CursorText { state }
     }
 }
 
-impl Parser for Text {
+impl Parser for CursorText {
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let marked = MARKS.iter().find_map(|(mark, kind)| {
             let rest = record.text.strip_prefix(mark)?;
@@ -67,15 +67,15 @@ impl Parser for Text {
         self.state.last = kind;
         match kind {
             _ if text.is_empty() => builder.silent(),
-            Kind::Head => {
+            CursorKind::Head => {
                 let identity = EventIdentity::in_session(&["head", &builder.place()]);
                 builder.context(identity, self.state.at, None, text.to_owned());
             }
-            Kind::User => tell_prompt(text, false, &mut self.state.at, builder),
-            Kind::Assistant => self.assistant(text, builder),
-            Kind::Thinking => self.thinking(text, 0, builder),
-            Kind::Call => self.call(text, builder),
-            Kind::Result => self.result(text, marked.is_some(), builder),
+            CursorKind::User => tell_prompt(text, false, &mut self.state.at, builder),
+            CursorKind::Assistant => self.assistant(text, builder),
+            CursorKind::Thinking => self.thinking(text, 0, builder),
+            CursorKind::Call => self.call(text, builder),
+            CursorKind::Result => self.result(text, marked.is_some(), builder),
         }
     }
 
@@ -84,7 +84,7 @@ impl Parser for Text {
     }
 }
 
-impl Text {
+impl CursorText {
     /// Words, and thoughts between their tags. A tag that is not closed ends with the block.
     fn assistant(&mut self, text: &str, builder: &mut EventBuilder<'_>) {
         let mut block = 0;

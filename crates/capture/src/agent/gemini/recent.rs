@@ -8,28 +8,28 @@ use std::collections::VecDeque;
 use event::EventId;
 use serde::{Deserialize, Serialize};
 
-use super::record::{Message, Part};
+use super::record::{GeminiMessage, GeminiPart};
 use crate::source::short_hash;
 
 /// Messages that are remembered. A rewind that goes further back is told without its goal.
 const RECENT_MAX: usize = 32;
 
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Recent(VecDeque<Seen>);
+pub(super) struct GeminiRecent(VecDeque<GeminiRecentEntry>);
 
 /// The id of a message, its words, and the last event it gave.
 #[derive(Serialize, Deserialize)]
-struct Seen(String, String, Option<EventId>);
+struct GeminiRecentEntry(String, String, Option<EventId>);
 
-impl Recent {
+impl GeminiRecent {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Remembers a message, or what has become of it.
-    pub(super) fn see(&mut self, message: &Message, event: Option<EventId>) {
+    pub(super) fn see(&mut self, message: &GeminiMessage, event: Option<EventId>) {
         let id = short_hash(&[&message.id]);
-        let seen = Seen(id, words(message), event);
+        let seen = GeminiRecentEntry(id, words(message), event);
         match self.0.iter_mut().rev().find(|known| known.0 == seen.0) {
             Some(known) => *known = seen,
             None => {
@@ -42,7 +42,7 @@ impl Recent {
     }
 
     /// Where a message is remembered: by its id, else by its words.
-    pub(super) fn find(&self, message: &Message) -> Option<usize> {
+    pub(super) fn find(&self, message: &GeminiMessage) -> Option<usize> {
         let words = words(message);
         self.find_id(&message.id).or_else(|| self.0.iter().rposition(|seen| seen.1 == words))
     }
@@ -71,7 +71,7 @@ impl Recent {
 
 /// What a message says and calls, whatever its id. The client joins its context with the first
 /// prompt when it retells, so context is left out.
-fn words(message: &Message) -> String {
+fn words(message: &GeminiMessage) -> String {
     let mut said: Vec<&str> = vec![&message.kind];
     for part in &message.content.0 {
         said.extend(part.words());
@@ -83,7 +83,7 @@ fn words(message: &Message) -> String {
     short_hash(&said)
 }
 
-impl Part {
+impl GeminiPart {
     fn words(&self) -> Option<&str> {
         let text = self.text.as_deref().filter(|text| !super::is_context(text) && !text.is_empty());
         let call = self.function_call.as_ref().map(|call| call.id.as_str());

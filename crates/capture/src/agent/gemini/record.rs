@@ -8,17 +8,17 @@ use serde::{Deserialize, Deserializer};
 use crate::record::SourceRecord;
 
 /// Any line. Which one it is follows from the names it has.
-pub(super) enum Line {
-    Head(Head),
-    Patch(Head),
-    Message(Message),
+pub(super) enum GeminiLine {
+    Head(GeminiHead),
+    Patch(GeminiHead),
+    Message(GeminiMessage),
     /// Everything from the message of this id on was taken back.
     Rewind(String),
     Other,
 }
 
-impl Line {
-    pub(super) fn read(record: &SourceRecord<'_>) -> Result<Line, serde_json::Error> {
+impl GeminiLine {
+    pub(super) fn read(record: &SourceRecord<'_>) -> Result<GeminiLine, serde_json::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Names {
@@ -32,14 +32,14 @@ impl Line {
         #[derive(Deserialize)]
         struct Patch {
             #[serde(rename = "$set")]
-            set: Head,
+            set: GeminiHead,
         }
         Ok(match record.read()? {
-            Names { rewind_to: Some(id), .. } => Line::Rewind(id),
-            Names { id: Some(_), .. } => Line::Message(record.read()?),
-            Names { set: Some(_), .. } => Line::Patch(record.read::<Patch>()?.set),
-            Names { session_id: Some(_), .. } => Line::Head(record.read()?),
-            _ => Line::Other,
+            Names { rewind_to: Some(id), .. } => GeminiLine::Rewind(id),
+            Names { id: Some(_), .. } => GeminiLine::Message(record.read()?),
+            Names { set: Some(_), .. } => GeminiLine::Patch(record.read::<Patch>()?.set),
+            Names { session_id: Some(_), .. } => GeminiLine::Head(record.read()?),
+            _ => GeminiLine::Other,
         })
     }
 }
@@ -47,19 +47,19 @@ impl Line {
 /// What is said of the session as a whole: by the first line, and by patches of it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Head {
+pub(super) struct GeminiHead {
     pub session_id: Option<String>,
     pub start_time: Option<String>,
     pub last_updated: Option<String>,
     pub kind: Option<String>,
     pub directories: Vec<String>,
     pub summary: Option<String>,
-    pub messages: Option<Vec<Message>>,
+    pub messages: Option<Vec<GeminiMessage>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message {
+pub(super) struct GeminiMessage {
     pub id: String,
     #[serde(rename = "type")]
     pub kind: String,
@@ -73,11 +73,11 @@ pub(super) struct Message {
     #[serde(default)]
     pub thoughts: Vec<Thought>,
     #[serde(default)]
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<GeminiTokens>,
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
-    pub tool_calls: Vec<Call>,
+    pub tool_calls: Vec<GeminiCall>,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +90,7 @@ pub(super) struct Thought {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct GeminiTokens {
     /// With the cached ones.
     pub input: u64,
     /// Without thoughts.
@@ -103,7 +103,7 @@ pub(super) struct Tokens {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Call {
+pub(super) struct GeminiCall {
     pub id: String,
     #[serde(default)]
     pub name: String,
@@ -122,11 +122,11 @@ pub(super) struct Call {
 
 /// One part, a list of them, or plain text.
 #[derive(Default)]
-pub(super) struct Parts(pub Vec<Part>);
+pub(super) struct Parts(pub Vec<GeminiPart>);
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Part {
+pub(super) struct GeminiPart {
     pub text: Option<String>,
     pub function_call: Option<Named>,
     pub function_response: Option<Response>,
@@ -147,12 +147,12 @@ pub(super) struct Response {
     #[serde(default)]
     pub name: String,
     #[serde(default)]
-    pub response: Output,
+    pub response: GeminiOutput,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Output {
+pub(super) struct GeminiOutput {
     pub output: Option<Raw>,
     pub error: Option<Raw>,
 }
@@ -168,8 +168,8 @@ pub(super) struct Data {
 
 impl<'de> Deserialize<'de> for Parts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parts, D::Error> {
-        struct Seen;
-        impl<'de> Visitor<'de> for Seen {
+        struct PartsVisitor;
+        impl<'de> Visitor<'de> for PartsVisitor {
             type Value = Parts;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -181,11 +181,12 @@ impl<'de> Deserialize<'de> for Parts {
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Parts, E> {
-                Ok(Parts(vec![Part { text: Some(text.to_owned()), ..Part::default() }]))
+                Ok(Parts(vec![GeminiPart { text: Some(text.to_owned()), ..GeminiPart::default() }]))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Parts, A::Error> {
-                Part::deserialize(MapAccessDeserializer::new(map)).map(|part| Parts(vec![part]))
+                GeminiPart::deserialize(MapAccessDeserializer::new(map))
+                    .map(|part| Parts(vec![part]))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts, A::Error> {
@@ -196,7 +197,7 @@ impl<'de> Deserialize<'de> for Parts {
                 Ok(Parts(parts))
             }
         }
-        deserializer.deserialize_any(Seen)
+        deserializer.deserialize_any(PartsVisitor)
     }
 }
 

@@ -3,7 +3,7 @@
 use event::payload::{Outcome, ToolCall, ToolResult};
 use event::{Raw, Time};
 
-use super::record::{Call, Response};
+use super::record::{GeminiCall, Response};
 use super::{GeminiParser, time};
 use crate::event_builder::{ChildCall, EventBuilder, argument, questions};
 use crate::identity::EventIdentity;
@@ -22,11 +22,11 @@ impl GeminiParser {
     pub(super) fn call(
         &mut self,
         id: &str,
-        call: &Call,
+        call: &GeminiCall,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let Call { id: call_id, name, args, .. } = call;
+        let GeminiCall { id: call_id, name, args, .. } = call;
         let tool_call = ToolCall {
             call_id: call_id.clone(),
             tool: name.clone(),

@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use event::EventId;
 use serde::{Deserialize, Serialize};
 
-use super::record::Message;
+use super::record::GooseMessage;
 
 /// Messages that are remembered. What is older than all of them was told.
 const RECENT_MAX: usize = 32;
 
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Recent(VecDeque<Seen>);
+pub(super) struct GooseRecent(VecDeque<GooseRecentEntry>);
 
 /// The key of a message, its row, when it was said, and its last event.
 #[derive(Serialize, Deserialize)]
-struct Seen(String, Option<i64>, i64, Option<EventId>);
+struct GooseRecentEntry(String, Option<i64>, i64, Option<EventId>);
 
 /// What a message is among those that were told.
-pub(super) enum Known {
+pub(super) enum GooseNovelty {
     /// It was told.
     Before,
     New,
@@ -26,40 +26,42 @@ pub(super) enum Known {
     After(Option<EventId>),
 }
 
-impl Recent {
-    pub(super) fn look(&mut self, key: &str, message: &Message) -> Known {
+impl GooseRecent {
+    pub(super) fn look(&mut self, key: &str, message: &GooseMessage) -> GooseNovelty {
         if let Some(seen) = self.0.iter_mut().find(|seen| seen.0 == key) {
             seen.1 = message.row();
-            return Known::Before;
+            return GooseNovelty::Before;
         }
         let is_full = self.0.len() == RECENT_MAX && message.row().is_some();
         if is_full && self.0.front().is_some_and(|oldest| message.created <= oldest.2) {
-            return Known::Before;
+            return GooseNovelty::Before;
         }
-        let (Some(newest), Some(_)) = (self.0.back(), message.row()) else { return Known::New };
+        let (Some(newest), Some(_)) = (self.0.back(), message.row()) else {
+            return GooseNovelty::New;
+        };
         if newest.1 == message.previous {
-            return Known::New;
+            return GooseNovelty::New;
         }
         match self.0.iter().rposition(|seen| seen.1 == message.previous) {
             Some(place) => {
                 let event = self.0[place].3;
                 self.0.truncate(place + 1);
-                Known::After(event)
+                GooseNovelty::After(event)
             }
             None if message.previous.is_none() => {
                 self.0.clear();
-                Known::After(None)
+                GooseNovelty::After(None)
             }
-            None => Known::New,
+            None => GooseNovelty::New,
         }
     }
 
-    pub(super) fn push(&mut self, key: String, message: &Message, event: Option<EventId>) {
+    pub(super) fn push(&mut self, key: String, message: &GooseMessage, event: Option<EventId>) {
         let event = event.or(self.0.back().and_then(|newest| newest.3));
         if self.0.len() == RECENT_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(Seen(key, message.row(), message.created, event));
+        self.0.push_back(GooseRecentEntry(key, message.row(), message.created, event));
     }
 
     /// The first of some keys that no message has.
@@ -75,7 +77,7 @@ impl Recent {
     }
 
     /// Whether nothing that was told is newer.
-    pub(super) fn is_newest(&self, message: &Message) -> bool {
+    pub(super) fn is_newest(&self, message: &GooseMessage) -> bool {
         self.0.back().is_none_or(|newest| newest.2 <= message.created)
     }
 }

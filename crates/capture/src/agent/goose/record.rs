@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// What is said of a session as a whole: its row, or the first line of its file.
 #[derive(Deserialize)]
-pub(super) struct Session {
+pub(super) struct GooseSession {
     pub name: Option<String>,
     pub description: Option<String>,
     pub session_type: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Session {
 
 /// A message: a row, or a line.
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct GooseMessage {
     /// A number for a row.
     pub id: Option<Raw>,
     pub message_id: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Message {
     pub occurrence: u64,
 }
 
-/// Who sees a message.
+/// Whether the user and the model see a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Visibility {
@@ -52,7 +52,7 @@ impl Default for Visibility {
     }
 }
 
-impl Message {
+impl GooseMessage {
     pub(super) fn visibility(&self) -> Visibility {
         let metadata = self.metadata.as_ref().filter(|metadata| !metadata.is_null());
         metadata.and_then(|metadata| metadata.read().ok()).unwrap_or_default()
@@ -73,7 +73,7 @@ impl Message {
 /// One block of a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Block {
+pub(super) struct GooseBlock {
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(default)]
@@ -96,7 +96,7 @@ pub(super) struct Block {
     pub prompt: Option<String>,
 }
 
-/// Something that is asked of the person.
+/// A question to the user.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Action {
@@ -137,7 +137,7 @@ pub(super) struct Returned {
     pub error: Option<String>,
 }
 
-impl Block {
+impl GooseBlock {
     /// The call of a request.
     pub(super) fn called(&self) -> Option<Called> {
         let call = self.tool_call.as_ref()?;
@@ -152,13 +152,13 @@ impl Block {
         #[serde(rename_all = "camelCase")]
         struct Whole {
             #[serde(default)]
-            content: Vec<Item>,
+            content: Vec<GooseItem>,
             #[serde(default)]
             is_error: bool,
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Item {
+        struct GooseItem {
             text: Option<String>,
             mime_type: Option<String>,
             resource: Option<Resource>,

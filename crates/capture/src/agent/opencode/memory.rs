@@ -17,8 +17,8 @@ const CALLS_MAX: usize = 32;
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Memory {
-    messages: VecDeque<Message>,
+pub(super) struct OpenCodeMemory {
+    messages: VecDeque<OpenCodeMessage>,
     /// Message, part, and the place of the part among what its message says.
     parts: VecDeque<(String, String, u32)>,
     calls: VecDeque<String>,
@@ -30,7 +30,7 @@ pub(super) struct Memory {
 
 #[derive(Default, Clone, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Message {
+pub(super) struct OpenCodeMessage {
     #[serde(rename = "i")]
     id: String,
     #[serde(rename = "c")]
@@ -44,7 +44,7 @@ pub(super) struct Message {
     pub has_prompt: bool,
     #[serde(rename = "d", skip_serializing_if = "std::ops::Not::not")]
     pub is_done: bool,
-    /// Somebody said no, and the agent does not go on.
+    /// The user denied it, and the agent does not go on.
     #[serde(rename = "x", skip_serializing_if = "std::ops::Not::not")]
     pub is_blocked: bool,
     /// How many parts have a place.
@@ -55,9 +55,9 @@ pub(super) struct Message {
     before: Option<EventId>,
 }
 
-impl Memory {
+impl OpenCodeMemory {
     /// The message, as known from now on.
-    pub(super) fn see(&mut self, id: &str, info: &Info) -> &mut Message {
+    pub(super) fn see(&mut self, id: &str, info: &Info) -> &mut OpenCodeMessage {
         let hash = short_hash(&[id]);
         let place = match self.messages.iter().rposition(|message| message.id == hash) {
             Some(place) => place,
@@ -66,7 +66,11 @@ impl Memory {
                     self.messages.pop_front();
                 }
                 let before = self.last_event;
-                self.messages.push_back(Message { id: hash, before, ..Message::default() });
+                self.messages.push_back(OpenCodeMessage {
+                    id: hash,
+                    before,
+                    ..OpenCodeMessage::default()
+                });
                 self.messages.len() - 1
             }
         };
@@ -77,7 +81,7 @@ impl Memory {
         message
     }
 
-    pub(super) fn message(&mut self, id: &str) -> Option<&mut Message> {
+    pub(super) fn message(&mut self, id: &str) -> Option<&mut OpenCodeMessage> {
         let hash = short_hash(&[id]);
         self.messages.iter_mut().rev().find(|message| message.id == hash)
     }

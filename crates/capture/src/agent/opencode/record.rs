@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// An event of the log, or a row of a table.
 #[derive(Deserialize)]
-pub(super) struct Row {
+pub(super) struct OpenCodeRow {
     #[serde(rename = "type")]
     pub kind: String,
     /// Of the row itself, of its message, and what that message says: for rows of tables.
@@ -35,7 +35,7 @@ pub(super) struct Removed {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Session {
+pub(super) struct OpenCodeSession {
     pub directory: Option<String>,
     pub title: Option<String>,
     pub version: Option<String>,
@@ -71,7 +71,7 @@ pub(super) struct Info {
     /// True on an answer that sums up the talk; an object on a prompt.
     pub summary: Option<Raw>,
     pub finish: Option<String>,
-    pub error: Option<Failure>,
+    pub error: Option<OpenCodeFailure>,
 }
 
 impl Info {
@@ -81,7 +81,7 @@ impl Info {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Failure {
+pub(super) struct OpenCodeFailure {
     #[serde(default)]
     pub name: String,
     #[serde(default)]
@@ -107,7 +107,7 @@ pub(super) struct Times {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Part {
+pub(super) struct OpenCodePart {
     #[serde(default)]
     pub id: String,
     #[serde(default, rename = "messageID")]
@@ -126,8 +126,8 @@ pub(super) struct Part {
     pub call_id: String,
     #[serde(default)]
     pub tool: String,
-    pub state: Option<State>,
-    pub tokens: Option<Tokens>,
+    pub state: Option<OpenCodeState>,
+    pub tokens: Option<OpenCodeTokens>,
     pub cost: Option<Cost>,
     #[serde(default)]
     pub mime: Option<String>,
@@ -141,14 +141,14 @@ pub(super) struct Part {
     pub files: Vec<String>,
     #[serde(default)]
     pub attempt: u64,
-    pub error: Option<Failure>,
+    pub error: Option<OpenCodeFailure>,
     #[serde(default)]
     pub description: Option<String>,
 }
 
 /// How far a tool has got.
 #[derive(Deserialize)]
-pub(super) struct State {
+pub(super) struct OpenCodeState {
     #[serde(default)]
     pub status: String,
     #[serde(default)]
@@ -156,14 +156,14 @@ pub(super) struct State {
     pub output: Option<String>,
     pub error: Option<String>,
     #[serde(default)]
-    pub metadata: Metadata,
+    pub metadata: OpenCodeMetadata,
     #[serde(default)]
     pub time: Times,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Metadata {
+pub(super) struct OpenCodeMetadata {
     /// Tools have metadata of any shape; one that does not fit says nothing.
     #[serde(deserialize_with = "lenient")]
     pub exit: Option<i64>,
@@ -184,7 +184,7 @@ where
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct OpenCodeTokens {
     /// Without the cached ones.
     input: u64,
     /// Without reasoning.
@@ -200,7 +200,7 @@ struct Cached {
     write: u64,
 }
 
-impl Tokens {
+impl OpenCodeTokens {
     pub(super) fn usage(&self, cost: Option<Cost>) -> TokenUsage {
         TokenUsage {
             input_tokens: Some(self.input),

@@ -4,7 +4,7 @@ use event::payload::{Outcome, ToolCall, ToolResult};
 use event::{EventId, Raw, Time};
 
 use super::OpenCodeParser;
-use super::record::{Part, State, time};
+use super::record::{OpenCodePart, OpenCodeState, time};
 use crate::event_builder::{ChildCall, EventBuilder, argument, questions};
 use crate::identity::EventIdentity;
 
@@ -13,12 +13,17 @@ const ASK: &str = "question";
 const REJECTED: &[&str] = &["rejected permission", "specified a rule which prevents"];
 /// A no that ends the turn: without a reason, and from a person.
 const BLOCKING: &[&str] = &["to use this specific tool call.", "dismissed this question"];
-/// … and when somebody stopped it.
+/// … and when the user stopped it.
 const CANCELED: &[&str] = &["Tool execution aborted", "dismissed this question"];
 const ABORTED_MARK: &str = "User aborted the command";
 
 impl OpenCodeParser {
-    pub(super) fn tool(&mut self, part: &Part, created: &str, builder: &mut EventBuilder<'_>) {
+    pub(super) fn tool(
+        &mut self,
+        part: &OpenCodePart,
+        created: &str,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let block = self.memory.block(&part.message_id, &part.id);
         let Some(state) = &part.state else { return builder.silent() };
         if state.status == "pending" {
@@ -50,8 +55,8 @@ impl OpenCodeParser {
 
     fn call(
         &mut self,
-        part: &Part,
-        state: &State,
+        part: &OpenCodePart,
+        state: &OpenCodeState,
         block: u32,
         created: &str,
         builder: &mut EventBuilder<'_>,
@@ -74,8 +79,8 @@ impl OpenCodeParser {
 
     fn result(
         &mut self,
-        part: &Part,
-        state: &State,
+        part: &OpenCodePart,
+        state: &OpenCodeState,
         created: &str,
         builder: &mut EventBuilder<'_>,
     ) {
@@ -100,17 +105,22 @@ impl OpenCodeParser {
     }
 }
 
-fn call_identity(part: &Part, created: &str) -> EventIdentity {
+fn call_identity(part: &OpenCodePart, created: &str) -> EventIdentity {
     EventIdentity::everywhere(&["call", created, &part.call_id])
 }
 
 /// The id of the call, whether it was told now or long ago.
-fn call_event(part: &Part, state: &State, created: &str, builder: &EventBuilder<'_>) -> EventId {
+fn call_event(
+    part: &OpenCodePart,
+    state: &OpenCodeState,
+    created: &str,
+    builder: &EventBuilder<'_>,
+) -> EventId {
     let at = time(state.time.start).unwrap_or(Time::from_millis(0));
     builder.event_id(&call_identity(part, created), at)
 }
 
-fn result(part: &Part, state: &State, builder: &EventBuilder<'_>) -> ToolResult {
+fn result(part: &OpenCodePart, state: &OpenCodeState, builder: &EventBuilder<'_>) -> ToolResult {
     let output = state.output.as_deref();
     let whole = state.metadata.output_path.as_deref().and_then(|path| builder.beside(path));
     let duration = state.time.start.zip(state.time.end).map(|(start, end)| end - start);
@@ -130,7 +140,7 @@ fn result(part: &Part, state: &State, builder: &EventBuilder<'_>) -> ToolResult 
     }
 }
 
-fn outcome(state: &State) -> Outcome {
+fn outcome(state: &OpenCodeState) -> Outcome {
     let error = state.error.as_deref().unwrap_or_default();
     let says = |marks: &[&str]| marks.iter().any(|mark| error.contains(mark));
     let was_aborted = state.output.as_deref().is_some_and(|output| output.contains(ABORTED_MARK));

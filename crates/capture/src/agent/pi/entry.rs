@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 /// A line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry<'a> {
+pub(super) struct PiEntry<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(default)]
@@ -38,7 +38,7 @@ pub(super) struct Entry<'a> {
     parent_session: Option<String>,
 }
 
-impl Entry<'_> {
+impl PiEntry<'_> {
     pub(super) fn at(&self) -> Option<Time> {
         self.timestamp.as_ref().and_then(|at| at.parse().ok())
     }
@@ -58,12 +58,12 @@ pub(super) fn session_in(stem: &str) -> &str {
 /// The session that a file was forked from, by its first line.
 pub(super) fn parent_session(head: &[u8]) -> Option<String> {
     let line = head.split(|byte| *byte == b'\n').next()?;
-    serde_json::from_slice::<Entry<'_>>(line).ok()?.parent_session()
+    serde_json::from_slice::<PiEntry<'_>>(line).ok()?.parent_session()
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message<'a> {
+pub(super) struct PiMessage<'a> {
     pub role: String,
     /// A text or parts.
     #[serde(default, borrow)]
@@ -71,7 +71,7 @@ pub(super) struct Message<'a> {
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
-    pub usage: Option<Used>,
+    pub usage: Option<PiUsage>,
     #[serde(default)]
     pub stop_reason: Option<String>,
     #[serde(default)]
@@ -93,7 +93,7 @@ pub(super) struct Message<'a> {
 
 /// A block of an answer.
 #[derive(Deserialize)]
-pub(super) struct Block {
+pub(super) struct PiBlock {
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(default)]
@@ -111,7 +111,7 @@ pub(super) struct Block {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-pub(super) struct Used {
+pub(super) struct PiUsage {
     pub input: u64,
     pub output: u64,
     pub cache_read: u64,
@@ -128,7 +128,7 @@ pub(super) struct Price {
 /// A part of a content.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Part {
+pub(super) struct PiPart {
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(default)]
@@ -137,10 +137,10 @@ pub(super) struct Part {
     pub mime_type: Option<String>,
 }
 
-pub(super) fn parts(content: Option<&RawValue>) -> Vec<Part> {
+pub(super) fn parts(content: Option<&RawValue>) -> Vec<PiPart> {
     let Some(content) = content else { return Vec::new() };
     match json::text(content) {
-        Some(text) => vec![Part { kind: "text".to_owned(), text: Some(text), mime_type: None }],
+        Some(text) => vec![PiPart { kind: "text".to_owned(), text: Some(text), mime_type: None }],
         None => json::read(content.get()).unwrap_or_default(),
     }
 }

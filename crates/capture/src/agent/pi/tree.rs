@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use event::EventId;
 use serde::{Deserialize, Serialize};
 
-use super::entry::Entry;
+use super::entry::PiEntry;
 use crate::agent::calls::ID_BYTES_MAX;
 
 /// Entries that are remembered with the last event on their branch: the newest ones, and those
@@ -28,7 +28,7 @@ impl Tree {
     /// back, the last event that still holds, as far as that is known.
     pub(super) fn step(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &PiEntry<'_>,
         last: Option<EventId>,
     ) -> Option<Option<EventId>> {
         // Neither the header nor what the first versions wrote is part of the tree.
@@ -39,7 +39,7 @@ impl Tree {
     }
 
     /// Remembers what a prompt stands behind: there people go back to.
-    pub(super) fn mark(&mut self, entry: &Entry<'_>, last: Option<EventId>) {
+    pub(super) fn mark(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
         let effective = self.effective(entry, last);
         if let Some((parent, event_id)) = entry.parent_id.clone().zip(effective) {
             remember(&mut self.before_prompts, BEFORE_PROMPTS_MAX, parent, event_id);
@@ -47,14 +47,14 @@ impl Tree {
     }
 
     /// The last event on the branch before an entry.
-    fn effective(&self, entry: &Entry<'_>, last: Option<EventId>) -> Option<EventId> {
+    fn effective(&self, entry: &PiEntry<'_>, last: Option<EventId>) -> Option<EventId> {
         let parent = entry.parent_id.as_ref()?;
         let goes_on = Some(parent) == self.leaf.as_ref();
         self.event_at(parent).or(last.filter(|_| goes_on))
     }
 
     /// An entry was told; `last` is the last event of the session.
-    pub(super) fn end(&mut self, entry: &Entry<'_>, last: Option<EventId>) {
+    pub(super) fn end(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
         let id = entry.id.as_ref().filter(|id| entry.kind != "session" && id.len() <= ID_BYTES_MAX);
         let Some(id) = id else { return };
         self.leaf = Some(id.clone());

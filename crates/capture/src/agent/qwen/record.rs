@@ -9,7 +9,7 @@ use crate::identity::EventIdentity;
 /// One line of a transcript.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Line {
+pub(super) struct QwenLine {
     #[serde(rename = "type")]
     pub kind: String,
     pub subtype: Option<String>,
@@ -23,13 +23,13 @@ pub(super) struct Line {
     #[serde(default)]
     pub is_sidechain: bool,
     #[serde(default)]
-    pub message: Message,
-    pub usage_metadata: Option<Counts>,
+    pub message: QwenMessage,
+    pub usage_metadata: Option<QwenCounts>,
     pub tool_call_result: Option<CallResult>,
     pub system_payload: Option<Raw>,
 }
 
-impl Line {
+impl QwenLine {
     pub(super) fn identity(&self, part: &str) -> EventIdentity {
         EventIdentity::everywhere(&[&self.uuid, part])
     }
@@ -54,13 +54,13 @@ impl Line {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Message {
-    pub parts: Vec<Part>,
+pub(super) struct QwenMessage {
+    pub parts: Vec<QwenPart>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Part {
+pub(super) struct QwenPart {
     pub text: Option<String>,
     pub thought: bool,
     pub function_call: Option<FunctionCall>,
@@ -87,12 +87,12 @@ pub(super) struct FunctionCall {
 pub(super) struct Response {
     pub id: String,
     pub name: String,
-    pub response: Output,
+    pub response: QwenOutput,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Output {
+pub(super) struct QwenOutput {
     pub output: Option<Raw>,
     pub error: Option<Raw>,
 }
@@ -105,14 +105,14 @@ pub(super) struct CallResult {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Counts {
+pub(super) struct QwenCounts {
     pub prompt_token_count: u64,
     pub candidates_token_count: u64,
     pub cached_content_token_count: u64,
     pub thoughts_token_count: u64,
 }
 
-impl Counts {
+impl QwenCounts {
     pub(super) fn usage(&self) -> TokenUsage {
         let (prompt, cached) = (self.prompt_token_count, self.cached_content_token_count);
         TokenUsage {
@@ -129,10 +129,10 @@ impl Counts {
 /// What records of the agent itself carry, whichever it is.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Payload {
+pub(super) struct QwenPayload {
     pub ui_event: UiEvent,
     pub info: Compression,
-    pub compressed_history: Vec<Message>,
+    pub compressed_history: Vec<QwenMessage>,
     pub phase: Option<String>,
     pub raw_command: Option<String>,
     pub display_text: Option<String>,
@@ -170,7 +170,7 @@ pub(super) struct UiEvent {
 
 impl UiEvent {
     pub(super) fn usage(&self) -> TokenUsage {
-        let counts = Counts {
+        let counts = QwenCounts {
             prompt_token_count: self.input_token_count,
             candidates_token_count: self.output_token_count,
             cached_content_token_count: self.cached_content_token_count,
