@@ -6,12 +6,12 @@ use std::path::Path;
 use capture::{AGENTS, Environment};
 use event::Time;
 use journal::{Journal, ReadError, SessionFilter};
-use projection::UnknownCount;
+use projection::{Facts, UnknownCount};
 use wire::{Adapter, AdapterHooks, AdapterRoot, UnknownRecord};
 
 use crate::statuses::SessionStatus;
 use hooks::HookInstall;
-use views::HeldFacts;
+use views::ViewCache;
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
@@ -30,7 +30,7 @@ struct Seen {
 
 pub(crate) fn adapters(
     journal: &Journal,
-    facts: &HeldFacts,
+    facts: &ViewCache<Facts>,
     environment: &Environment,
     statuses: &[SessionStatus],
     now: Time,
@@ -77,14 +77,14 @@ pub(crate) fn adapters(
 }
 
 /// What the sessions of each provider add up to.
-fn seen(journal: &Journal, held: &HeldFacts) -> Result<BTreeMap<String, Seen>, ReadError> {
+fn seen(journal: &Journal, held: &ViewCache<Facts>) -> Result<BTreeMap<String, Seen>, ReadError> {
     let mut by: BTreeMap<String, Seen> = BTreeMap::new();
     let mut after = None;
     loop {
         // The newest come first, and so do their versions.
         let page = journal.sessions(&SessionFilter::default(), after.as_deref(), PAGE)?;
         for session in &page.items {
-            let facts = held.of(journal, session)?;
+            let facts = held.get(journal, session)?;
             let seen = by.entry(session.provider.clone()).or_default();
             seen.sessions += 1;
             seen.events += session.events;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use capture::{Environment, OtlpEncoding, OtlpSignal};
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
-use projection::Grouping;
 use projection::document::{Format, Options};
+use projection::{Facts, Grouping, Hot, Turns};
 use serve::{BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources};
 
 use crate::adapters::adapters;
@@ -28,9 +28,7 @@ use crate::pictures::picture;
 use crate::resume::Way;
 use crate::telemetry::Telemeter;
 use crate::work::Worked;
-use views::HeldFacts;
-use views::HeldTurns;
-use views::Hots;
+use views::ViewCache;
 
 /// What rows of use can stand for, by the names people give them.
 const GROUPINGS: &[(&str, Grouping)] = &[
@@ -46,9 +44,9 @@ const GROUPINGS: &[(&str, Grouping)] = &[
 pub(crate) struct Answering {
     pub(crate) opened: Opened,
     pub(crate) live: Arc<Live>,
-    pub(crate) hots: Mutex<Hots>,
-    pub(crate) facts: HeldFacts,
-    pub(crate) turns: HeldTurns,
+    pub(crate) recent: ViewCache<Hot>,
+    pub(crate) facts: ViewCache<Facts>,
+    pub(crate) turns: ViewCache<Turns>,
     pub(crate) worked: Worked,
     pub(crate) environment: Environment,
     pub(crate) clock: fn() -> Time,
@@ -112,8 +110,8 @@ impl Sources for Answering {
     fn session(&self, id: &str) -> Result<wire::Session, SourceError> {
         let journal = self.journal();
         let info = journal.resolve(id)?;
-        let facts = self.facts.of(&journal, &info)?;
-        let turns = self.turns.of(&journal, &info)?.into_iter().map(answers::turn).collect();
+        let facts = self.facts.get(&journal, &info)?;
+        let turns = self.turns.get(&journal, &info)?.all().cloned().map(answers::turn).collect();
         let status = self.live.of(info.clone())?;
         Ok(wire::Session {
             status: Some(status.verdict.status.as_str().to_owned()),
@@ -125,8 +123,7 @@ impl Sources for Answering {
     fn recent(&self, id: &str) -> Result<wire::RecentActivity, SourceError> {
         let journal = self.journal();
         let info = journal.resolve(id)?;
-        let mut hots = self.hots.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(answers::recent(hots.of(&journal, &info)?))
+        Ok(answers::recent(&*self.recent.get(&journal, &info)?))
     }
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
@@ -172,7 +169,7 @@ impl Sources for Answering {
             expected: "daily, weekly, monthly, session, model, agent or project",
         })?;
         let journal = self.journal();
-        let facts_of = |session: &SessionInfo| self.facts.of(&journal, session);
+        let facts_of = |session: &SessionInfo| self.facts.get(&journal, session);
         let spending = spending_of(&journal, &filter(which), *grouping, facts_of);
         let spending = spending.map_err(unlisted)?;
         Ok(answers::usage(&spending))

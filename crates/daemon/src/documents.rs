@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use event::Event;
 use journal::{Journal, ReadError, Selection, SessionInfo};
 use projection::document::{Document, Format, Head, Options, handoff};
-use projection::{Chronicle, Projection, Redact, redacted};
+use projection::{Chronicle, Facts, Projection, Redact, redacted};
 use redact::Redactor;
 
 use crate::resume::Way;
-use views::facts_of;
+use views::current;
 
 /// Whether secrets stay in what is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ pub fn write_document(
     secrets: Secrets,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    let head = Head::of(&info.id, &facts_of(journal, info)?);
+    let head = Head::of(&info.id, &current(journal, info)?);
     let mut redactor = Redactor::new();
     let mut redact = redacting(&mut redactor);
     let redact: &mut Redact<'_> = &mut redact;
@@ -75,7 +75,7 @@ pub fn handoff_note(
     info: &SessionInfo,
     secrets: Secrets,
 ) -> Result<String, ReadError> {
-    let facts = facts_of(journal, info)?;
+    let facts: Facts = current(journal, info)?;
     let mut redactor = Redactor::new();
     let mut chronicle = Chronicle::default();
     for event in journal.events(&info.id, Selection::all())? {

@@ -8,11 +8,11 @@ use std::str::FromStr;
 use event::payload::{SessionMode, ToolCall};
 use event::{Event, Kind, SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
-use projection::ToolUse;
+use projection::{Facts, ToolUse};
 use redact::Redactor;
 
 use crate::facets::project_of;
-use views::HeldFacts;
+use views::ViewCache;
 
 /// Letters of a text in it.
 const TEXT_CHARS_MAX: usize = 240;
@@ -81,7 +81,7 @@ const PAGE: usize = 500;
 /// read, however many there are.
 pub(crate) fn feed(
     journal: &Journal,
-    facts: &HeldFacts,
+    facts: &ViewCache<Facts>,
     filter: &SessionFilter,
     after: Option<&Place>,
     limit: usize,
@@ -217,7 +217,7 @@ fn last_before(
 /// A page of what was found, and where it goes on.
 fn page(
     journal: &Journal,
-    facts: &HeldFacts,
+    facts: &ViewCache<Facts>,
     mut found: Vec<Found>,
     limit: usize,
 ) -> Result<wire::Page<wire::Happening>, ReadError> {
@@ -228,7 +228,7 @@ fn page(
     let mut titles: BTreeMap<&SessionId, Option<String>> = BTreeMap::new();
     for Found { session, .. } in &found {
         if !titles.contains_key(&session.id) {
-            let title = facts.of(journal, session)?.title().map(str::to_owned);
+            let title = facts.get(journal, session)?.title().map(str::to_owned);
             titles.insert(&session.id, title.or(session.title.clone()));
         }
     }
@@ -301,7 +301,8 @@ mod tests {
         let mut told = Vec::new();
         let mut after: Option<Place> = None;
         loop {
-            let page = feed(journal, &HeldFacts::default(), filter, after.as_ref(), limit).unwrap();
+            let page =
+                feed(journal, &ViewCache::with_capacity(8), filter, after.as_ref(), limit).unwrap();
             assert!(page.items.len() <= limit);
             told.extend(page.items.into_iter().map(|item| (item.at, item.text)));
             match page.next {
@@ -364,7 +365,7 @@ mod tests {
         add("main", 5, "assistant.message", json!({"content": "It is done.\n\n| what |\n|---|"}));
         add("main", 6, "turn.completed", json!({"stop_reason": "completed"}));
         let all = SessionFilter::default();
-        let page = feed(&journal, &HeldFacts::default(), &all, None, 10).unwrap();
+        let page = feed(&journal, &ViewCache::with_capacity(8), &all, None, 10).unwrap();
         let told = page.items.iter().map(|item| (item.kind.as_str(), item.text.as_str()));
         let told: Vec<_> = told.collect();
         // What a turn came to is what was said last in it.

@@ -22,8 +22,16 @@ use crate::settings::Http;
 use crate::telemetry::Telemeter;
 use crate::work::Worked;
 use ingest::Intake;
-use views::HeldFacts;
-use views::HeldTurns;
+use views::ViewCache;
+
+/// Sessions whose facts are held for questions, some 4 KiB each.
+const FACTS_HELD: usize = 2_000;
+
+/// Sessions whose turns are held, a few MB each for a very long session.
+const TURNS_HELD: usize = 16;
+
+/// Sessions whose newest part is held, some 200 KiB each.
+const RECENT_HELD: usize = 128;
 
 /// Where it listens unless somebody says otherwise: what one types for H A N S on a telephone.
 const PORT: u16 = 4267;
@@ -83,9 +91,9 @@ impl Front {
         let answering = Answering {
             opened,
             live: live_for_answers,
-            hots: Mutex::default(),
-            facts: HeldFacts::default(),
-            turns: HeldTurns::default(),
+            recent: ViewCache::with_capacity(RECENT_HELD),
+            facts: ViewCache::with_capacity(FACTS_HELD),
+            turns: ViewCache::with_capacity(TURNS_HELD),
             worked: Worked::default(),
             environment: for_answers,
             clock,

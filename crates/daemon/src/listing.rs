@@ -10,7 +10,7 @@ use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, Within};
 
 use crate::answers;
-use views::{HeldFacts, KeptFacts};
+use views::{SavedViews, ViewCache};
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
@@ -26,9 +26,9 @@ pub struct Listing<'a> {
 /// Where facts come from.
 enum Source<'a> {
     /// All that were kept.
-    Kept(KeptFacts),
+    Saved(SavedViews<Facts>),
     /// Those somebody asked for before.
-    Held(&'a HeldFacts),
+    Held(&'a ViewCache<Facts>),
 }
 
 /// Why there is no listing.
@@ -45,7 +45,7 @@ pub enum ListingError {
 impl<'a> Listing<'a> {
     /// For all sessions, or most of them.
     pub fn load(journal: &'a Journal) -> Result<Listing<'a>, ListingError> {
-        let facts = Source::Kept(KeptFacts::load(journal)?);
+        let facts = Source::Saved(SavedViews::load(journal)?);
         let without_source = Arc::new(without_source(journal)?);
         Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
     }
@@ -54,7 +54,7 @@ impl<'a> Listing<'a> {
     /// handed in.
     pub(crate) fn of_page(
         journal: &'a Journal,
-        held: &'a HeldFacts,
+        held: &'a ViewCache<Facts>,
         without_source: Arc<BTreeSet<SessionId>>,
     ) -> Result<Listing<'a>, ListingError> {
         let facts = Source::Held(held);
@@ -66,8 +66,8 @@ impl<'a> Listing<'a> {
         let mut shapes = Vec::with_capacity(sessions.len());
         for info in sessions {
             let facts = match &mut self.facts {
-                Source::Kept(kept) => Arc::new(kept.take(self.journal, info)?),
-                Source::Held(held) => held.of(self.journal, info)?,
+                Source::Saved(saved) => Arc::new(saved.take(self.journal, info)?),
+                Source::Held(held) => held.get(self.journal, info)?,
             };
             let shape = answers::session(info, &facts, &self.prices);
             let source_missing = Some(self.without_source.contains(&info.id));
@@ -88,7 +88,7 @@ pub fn spending(
     filter: &SessionFilter,
     by: Grouping,
 ) -> Result<Spending, ListingError> {
-    let mut kept = KeptFacts::load(journal)?;
+    let mut kept = SavedViews::<Facts>::load(journal)?;
     spending_of(journal, filter, by, |session| kept.take(journal, session))
 }
 

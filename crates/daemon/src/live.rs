@@ -24,7 +24,7 @@ use crate::answers;
 use crate::opened::Opened;
 use crate::statuses::{Again, SessionStatus, Statuses};
 use host::Processes;
-use views::prepare_signs;
+use projection::status::StatusState;
 
 /// The least time between two values of what a session is doing.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
@@ -137,7 +137,7 @@ impl Live {
     pub(crate) fn of(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
         let is_near = self.statuses().statuses.is_near(&info);
         if !is_near {
-            prepare_signs(&self.opened.journal(), &info)?;
+            views::prepare::<StatusState>(&self.opened.journal(), &info)?;
         }
         let mut kept = self.statuses();
         let Kept { statuses, processes, .. } = &mut *kept;

@@ -6,7 +6,8 @@ use capture::AGENTS;
 use event::payload::SessionMode;
 use journal::{Journal, ReadError, SessionInfo};
 
-use views::facts_of;
+use projection::Facts;
+use views::current;
 
 /// How to go on with a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ impl Way {
     /// The way to go on with this one, if its agent has such a command.
     pub fn of(journal: &Journal, info: SessionInfo) -> Result<Option<Way>, ReadError> {
         let info = main_session(journal, info)?;
-        let cwd = facts_of(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
+        let cwd = current::<Facts>(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
         let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
         let session = info.provider_session_id.as_deref();
         let command =

@@ -17,7 +17,7 @@ use projection::status::{
 };
 use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
-use views::{facts_of, fold_facts, fold_signs, kept_signs};
+use views::{catch_up, current, load_saved};
 
 use host::{HostProbe, ProbeTarget, ProcessTable};
 
@@ -162,7 +162,8 @@ impl Statuses {
                 }
                 let is_asking = match self.asked.get(&info.id) {
                     Some((seq, is_asking)) if *seq == info.tail_seq => *is_asking,
-                    _ => kept_signs(&self.journal, &info.id)?.is_some_and(|it| it.is_asking()),
+                    _ => load_saved::<StatusState>(&self.journal, &info.id)?
+                        .is_some_and(|it| it.is_asking()),
                 };
                 asked.insert(info.id.clone(), (info.tail_seq, is_asking));
                 if is_asking {
@@ -391,13 +392,13 @@ impl Statuses {
             return Ok(known.expect("it was just looked at"));
         }
         let (state, facts) = match known {
-            Some(known) => (known.state, fold_facts(&self.journal, info, Some(known.facts))?),
-            None => {
-                let state = kept_signs(&self.journal, &info.id)?.unwrap_or_default();
-                (state, facts_of(&self.journal, info)?)
+            Some(known) => {
+                let state = catch_up(&self.journal, info, Some(known.state))?;
+                (state, catch_up(&self.journal, info, Some(known.facts))?)
             }
+            None => (current(&self.journal, info)?, current(&self.journal, info)?),
         };
-        Ok(Known { state: fold_signs(&self.journal, info, state)?, facts, weighed: None })
+        Ok(Known { state, facts, weighed: None })
     }
 }
 
@@ -445,7 +446,7 @@ mod tests {
 
     use super::*;
     use host::Processes;
-    use views::{FreshStatuses, prepare_signs};
+    use views::{prepare, save_current};
 
     const BEGUN: i64 = 1_800_000_000_000;
 
@@ -460,20 +461,16 @@ mod tests {
     }
 
     #[test]
-    fn signs_that_were_kept_are_continued_and_old_ones_are_not_kept() {
+    fn saved_states_are_continued() {
         let dir = tempfile::TempDir::new().unwrap();
         let folder = dir.path().join("journal");
         let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "session.started", json!({"entry_point": "cli"}));
         add(&journal, 1, "user.prompt", json!({"content": "go"}));
-        let mut fresh = FreshStatuses::default();
-        let day_after = Time::from_millis(BEGUN + 25 * 60 * 60 * 1_000);
-        fresh.keep(&journal, [&id], day_after).unwrap();
-        assert_eq!(kept_signs(&journal, &id).unwrap(), None);
         let now = Time::from_millis(BEGUN + 5_000);
-        fresh.keep(&journal, [&id], now).unwrap();
-        assert_eq!(kept_signs(&journal, &id).unwrap().unwrap().seq(), 2);
+        save_current::<StatusState>(&journal, [(id.clone(), None)], |_| true).unwrap();
+        assert_eq!(load_saved::<StatusState>(&journal, &id).unwrap().unwrap().seq(), 2);
         let environment = Environment::new(dir.path(), []);
         let mut statuses = Statuses::new(journal.clone(), environment.clone());
         let look = |statuses: &mut Statuses| {
@@ -494,8 +491,12 @@ mod tests {
         let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "user.prompt", json!({"content": "go"}));
-        prepare_signs(&journal, &journal.stat(&id).unwrap()).unwrap();
-        assert_eq!(kept_signs(&journal, &id).unwrap(), None, "a short one costs nothing");
+        prepare::<StatusState>(&journal, &journal.stat(&id).unwrap()).unwrap();
+        assert_eq!(
+            load_saved::<StatusState>(&journal, &id).unwrap(),
+            None,
+            "a short one costs nothing"
+        );
         let events = (0..2_001_u64).map(|number| {
             let at = Time::from_millis(BEGUN + 1_000);
             let event_id = EventId::derived(at, "made up", "s", &number.to_be_bytes());
@@ -506,8 +507,8 @@ mod tests {
         let info = journal.stat(&id).unwrap();
         let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
         assert!(!statuses.is_near(&info));
-        prepare_signs(&journal, &info).unwrap();
-        assert_eq!(kept_signs(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
+        prepare::<StatusState>(&journal, &info).unwrap();
+        assert_eq!(load_saved::<StatusState>(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
         statuses.of(info.clone(), &Processes::default(), Time::from_millis(BEGUN)).unwrap();
         assert!(statuses.is_near(&info));
     }
@@ -583,7 +584,7 @@ mod tests {
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "user.prompt", json!({"content": "go"}));
         add(&journal, 1, "approval.requested", json!({"approval_id": "a", "tool": "Bash"}));
-        FreshStatuses::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
+        save_current::<StatusState>(&journal, [(id.clone(), None)], |_| true).unwrap();
         let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
         let mut listed = |days: i64| {
             let now = Time::from_millis(BEGUN + days * 24 * 60 * 60 * 1_000);
@@ -591,7 +592,7 @@ mod tests {
         };
         assert_eq!((listed(3), listed(8)), (1, 0));
         add(&journal, 2, "approval.resolved", json!({"approval_id": "a", "decision": "allow"}));
-        FreshStatuses::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
+        save_current::<StatusState>(&journal, [(id.clone(), None)], |_| true).unwrap();
         assert_eq!(listed(3), 0);
         assert!(statuses.known.is_empty(), "nobody is remembered who is not listed");
     }

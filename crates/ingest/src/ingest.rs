@@ -17,11 +17,10 @@ use crate::admission::Gate;
 use crate::hearing::Hearing;
 use crate::import::Slice;
 use crate::intake::Intake;
-use crate::keeping::Keeping;
 use crate::policy::{RecordingPolicy, Retention};
 use crate::recorder::Recorder;
+use crate::view_saver::{RecordedViews, ViewSaver};
 use host::{HostProbe, Processes};
-use views::FreshFacts;
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
@@ -87,15 +86,15 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
         let _claim = self.claim()?;
-        let facts = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts);
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
         let mut hearing = Hearing::of(self.journal, Intake::default());
         self.ingest_hooks(&mut hearing, &pump, &mut recorder, &mut read)?;
         self.close_silent(&pump, &mut recorder, &mut read)?;
         self.retain(self.policy.originals)?;
-        self.conclude(stop, &facts, &recorder, read)
+        self.conclude(stop, &views, &recorder, read)
     }
 
     /// Reads everything of one agent again with the present parsers, from what was kept of it, and
@@ -107,11 +106,11 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
         let _claim = self.claim()?;
-        let facts = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts);
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let read = pump.reparse(provider, &mut recorder, tell)?;
-        self.conclude(stop, &facts, &recorder, read)
+        self.conclude(stop, &views, &recorder, read)
     }
 
     /// The right to read what agents write, for as long as it is held.
@@ -131,8 +130,8 @@ impl Ingest<'_> {
     ) -> Result<Caught, IngestError> {
         let begun = Instant::now();
         let pause = stop.or_earlier();
-        let facts = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts);
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(pause.clone());
         let pump = pump.knowing(std::mem::take(known));
         let mut read = pump.once(&mut recorder, &mut |progress| {
@@ -150,7 +149,7 @@ impl Ingest<'_> {
         *known = pump.into_known();
         if !stop.is_asked() {
             // What is not kept now is folded when somebody asks for it.
-            let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());
+            let _ = views.borrow_mut().save_facts(self.journal, recorder.sessions.keys());
         }
         Ok(Caught {
             slice: Slice {
@@ -168,12 +167,12 @@ impl Ingest<'_> {
     fn conclude(
         &self,
         stop: &StopFlag,
-        facts: &RefCell<FreshFacts>,
+        views: &RefCell<RecordedViews>,
         recorder: &Recorder<'_>,
         read: IngestSummary,
     ) -> Result<Ingested, IngestError> {
         self.journal.originals().sync().map_err(ReadError::from)?;
-        facts.borrow_mut().keep(self.journal, recorder.sessions.keys())?;
+        views.borrow_mut().save_facts(self.journal, recorder.sessions.keys())?;
         while !stop.is_asked() && self.journal.index()?.is_some() {}
         let known = recorder.sessions.values().filter(|is_known| **is_known).count();
         Ok(Ingested {
@@ -211,9 +210,9 @@ impl Ingest<'_> {
         let pump = Ingester::new(AGENTS, self.environment, self.clock);
         let mut watch = SourceWatcher::new(pump, hearing.bells().to_vec());
         begun(watch.stopper(), watch.waker());
-        let facts: RefCell<FreshFacts> = RefCell::default();
+        let views = RefCell::new(RecordedViews::with_status());
         let mut recorder =
-            Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts).of_news();
+            Recorder::new(self.journal, Gate::new(self.policy.clone()), &views).of_news();
         let mut upkeep_at = (self.clock)();
         let mut hear = |pump: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
             let now = (self.clock)();
@@ -225,12 +224,12 @@ impl Ingest<'_> {
             }
             self.ingest_hooks(hearing, pump, sink, summary)
         };
-        let keeping = Keeping::new(self.journal, self.clock);
+        let saver = ViewSaver::new(self.journal, self.clock);
         let stopper = watch.stopper();
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("keeping".to_owned());
+            let thread = std::thread::Builder::new().name("views".to_owned());
             let kept = thread.spawn_scoped(scope, || {
-                let kept = keeping.run();
+                let kept = saver.run();
                 // Nobody goes on as if what was kept were safe.
                 stopper.stop();
                 kept
@@ -243,14 +242,14 @@ impl Ingest<'_> {
                     touched.extend(provider.sessions.iter().cloned());
                 }
                 if kept_at.elapsed() >= KEEP_EVERY {
-                    keeping.hand_over(facts.borrow_mut().of(&touched));
+                    saver.hand_over(views.borrow_mut().snapshot(&touched));
                     touched.clear();
                     kept_at = Instant::now();
                 }
                 tell(summary);
             });
-            keeping.hand_over(facts.borrow_mut().of(&touched));
-            keeping.finish();
+            saver.hand_over(views.borrow_mut().snapshot(&touched));
+            saver.finish();
             let kept = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
             watched?;
             Ok(kept?)

@@ -11,7 +11,7 @@ mod recorder; // the journal as capture sees it
 mod policy; // which sessions are recorded, and how long originals are kept
 mod admission; // the policy, applied to one session
 mod project; // which project a session works on
-mod keeping; // views saved meanwhile
+mod view_saver; // views saved meanwhile
 mod intake; // where hooks hand over their calls
 mod daybook; // calls that were taken and not ingested yet, on disk
 mod hearing; // what becomes of them

@@ -13,7 +13,7 @@ use journal::{Journal, PendingAppend, ReadError, Selection, SourceMove};
 
 use crate::admission::Gate;
 use crate::project::Projects;
-use views::FreshFacts;
+use crate::view_saver::RecordedViews;
 
 /// Bytes and batches on their way to the disk. With more, the oldest is waited for, so that reading
 /// is never far ahead of recording.
@@ -45,8 +45,8 @@ pub(crate) struct Recorder<'a> {
     /// For each of what waits and what is gathered, in this order: its source, and how far that is
     /// read with it.
     read_to: VecDeque<(String, String)>,
-    /// What the recorded events add up to, for whoever keeps it.
-    facts: &'a RefCell<FreshFacts>,
+    /// Views of the recorded events, which the caller saves.
+    views: &'a RefCell<RecordedViews>,
     projects: Projects,
     gate: Gate,
     /// Deletions of sessions that were followed.
@@ -63,7 +63,7 @@ impl<'a> Recorder<'a> {
     pub(crate) fn new(
         journal: &'a Journal,
         gate: Gate,
-        facts: &'a RefCell<FreshFacts>,
+        views: &'a RefCell<RecordedViews>,
     ) -> Recorder<'a> {
         Recorder {
             journal,
@@ -74,7 +74,7 @@ impl<'a> Recorder<'a> {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             read_to: VecDeque::new(),
-            facts,
+            views,
             projects: Projects::new(),
             gate,
             deletions: 0,
@@ -129,10 +129,10 @@ impl<'a> Recorder<'a> {
             self.read_to.pop_front();
             let news = ticket.wait_for_new().map_err(failed)?;
             self.recorded += news.len() as u64;
-            let mut facts = self.facts.borrow_mut();
-            news.iter().for_each(|(seq, draft)| facts.apply(self.journal, *seq, draft));
-            // What cannot be kept now is folded when somebody asks for it.
-            let _ = facts.relieve(self.journal);
+            let mut views = self.views.borrow_mut();
+            news.iter().for_each(|(seq, draft)| views.apply(self.journal, *seq, draft));
+            // A view that cannot be saved now is folded again by its next reader.
+            let _ = views.save_excess(self.journal);
         }
         Ok(())
     }
@@ -291,8 +291,8 @@ mod tests {
         std::fs::write(&file, line).expect("it can be written");
         let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
         let journal = journal.expect("it can be made");
-        let facts = RefCell::default();
-        let mut recorder = Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &facts);
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &views);
         let environment = Environment::new(dir.path(), []);
         let clock = || Time::from_millis(1_800_000_000_000);
         let pump = Ingester::new(AGENTS, &environment, &clock);
@@ -324,8 +324,8 @@ mod tests {
         let dir = TempDir::new().expect("a folder can be made");
         let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
         let journal = journal.expect("it can be made");
-        let facts = RefCell::default();
-        let mut recorder = Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &facts);
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &views);
         let read = |recorder: &mut Recorder<'_>, name: &str, from: Option<&str>, to: &str| {
             let (from, to) = (from.map(str::to_owned), to.to_owned());
             let batch = Batch { source: name.to_owned(), from, to, drafts: Vec::new() };
@@ -409,9 +409,9 @@ mod tests {
 
         /// Reads all there is, at a time.
         fn read_at(&self, millis: i64) {
-            let facts = RefCell::default();
+            let views = RefCell::default();
             let mut recorder =
-                Recorder::new(&self.journal, Gate::new(RecordingPolicy::default()), &facts);
+                Recorder::new(&self.journal, Gate::new(RecordingPolicy::default()), &views);
             let environment = Environment::new(self.home.path(), []);
             let clock = || Time::from_millis(millis);
             let pump = Ingester::new(AGENTS, &environment, &clock);
@@ -491,7 +491,7 @@ mod tests {
         let dir = TempDir::new().expect("a folder can be made");
         let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
         let journal = journal.expect("it can be made");
-        let facts = RefCell::default();
+        let views = RefCell::default();
         let gathered_after = |mut recorder: Recorder<'_>| {
             for number in 0..2 {
                 let at = Time::from_millis(1_800_000_000_000 + number);
@@ -507,7 +507,7 @@ mod tests {
             }
             recorder.gathered.len()
         };
-        let recorder = || Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &facts);
+        let recorder = || Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &views);
         assert_eq!(gathered_after(recorder().of_news()), 0);
         assert_eq!(gathered_after(recorder()), 2);
     }

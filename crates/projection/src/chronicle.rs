@@ -52,6 +52,8 @@ impl Projection for Chronicle {
     /// Any change of what is found or counted is a new number.
     const VERSION: u32 = 2;
     const IS_REDACTED: bool = true;
+    /// Finding secrets is the dearer part, so a chronicle is saved sooner than other views.
+    const SAVE_AFTER: Option<u64> = Some(256);
 
     fn seq(&self) -> u64 {
         self.seq

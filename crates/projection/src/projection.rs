@@ -1,6 +1,6 @@
 //! What all projections have in common, so that one cache can hold, continue and save any of them.
 
-use event::Event;
+use event::{Draft, Event};
 
 /// A value folded from the events of one session, in order.
 ///
@@ -24,11 +24,21 @@ pub trait Projection: Default {
     /// before they are applied.
     const IS_REDACTED: bool = false;
 
+    /// How many events a reader folds before it saves the state for the next one. Saving waits for
+    /// the right to write, so fewer events are cheaper to fold again. `None` if only the recorder
+    /// saves.
+    const SAVE_AFTER: Option<u64> = None;
+
     /// The `seq` of the last event that was applied; 0 before the first.
     fn seq(&self) -> u64;
 
     /// Takes the next event. An event that was applied before changes nothing.
     fn apply(&mut self, event: &Event);
+
+    /// Takes an event that was just committed, from the parts that the recorder holds.
+    fn apply_committed(&mut self, seq: u64, draft: &Draft) {
+        self.apply(&draft.clone().with_seq(seq));
+    }
 
     /// The state as bytes for [`Projection::load`], or `None` for a projection that is never saved
     /// because folding its window again is cheap.

@@ -76,6 +76,7 @@ struct Step {
 
 impl Projection for Turns {
     const NAME: &'static str = "turns";
+    const SAVE_AFTER: Option<u64> = Some(2_000);
     const VERSION: u32 = 2;
 
     fn seq(&self) -> u64 {

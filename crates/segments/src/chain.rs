@@ -34,7 +34,7 @@ use calendar::Calendar;
 use event_log::EventLogs;
 use steps::Step;
 use supervise::Day;
-use views::chronicle_if_any;
+use views::chronicle_if_exists;
 use wire::health_dir;
 
 pub use steps::Site;
@@ -553,7 +553,7 @@ impl Chain {
         {
             return Ok(Some(Arc::clone(chronicle)));
         }
-        let Some(chronicle) = chronicle_if_any(&self.journal, &session.id)? else {
+        let Some(chronicle) = chronicle_if_exists(&self.journal, &session.id)? else {
             return Ok(None);
         };
         let chronicle = Arc::new(chronicle);

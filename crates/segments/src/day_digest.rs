@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::zone::Zone;
 use supervise::Day;
-use views::chronicle_if_any;
+use views::chronicle_if_exists;
 
 /// What sessions are counted under that work in no folder anybody knows.
 const NO_PROJECT: &str = "elsewhere";
@@ -62,7 +62,7 @@ impl DayDigest {
                 if session.started_at >= end {
                     continue;
                 }
-                let Some(chronicle) = chronicle_if_any(journal, &session.id)? else { continue };
+                let Some(chronicle) = chronicle_if_exists(journal, &session.id)? else { continue };
                 let is_told = chronicle.chapters().any(|chapter| is_of(&chapter, begin, end));
                 if is_told {
                     let project = project_of(&session).to_owned();

@@ -19,7 +19,7 @@ use crate::day_digest::DayDigest;
 use crate::segment::{Hold, Segment, SegmentError, SegmentKey, put_whole, write_whole};
 use crate::zone::Zone;
 use supervise::Day;
-use views::chronicle_if_any;
+use views::chronicle_if_exists;
 
 /// The activities of a day, in its folder.
 const ACTIVITIES: &str = "activities.json";
@@ -264,7 +264,7 @@ fn activities_of_day(
 ) -> Result<Vec<Activity>, DreamError> {
     let mut chronicles = Vec::new();
     for segment in Segment::of_day(root, day)? {
-        if let Some(chronicle) = chronicle_if_any(journal, &segment.meta.session_id)? {
+        if let Some(chronicle) = chronicle_if_exists(journal, &segment.meta.session_id)? {
             chronicles.push((segment.meta, chronicle));
         }
     }
@@ -300,7 +300,7 @@ fn write_outcome(
         if meta.facet != activity.facet || !activity.segments.contains(&meta.segment) {
             continue;
         }
-        let Some(chronicle) = chronicle_if_any(journal, &meta.session_id)? else { continue };
+        let Some(chronicle) = chronicle_if_exists(journal, &meta.session_id)? else { continue };
         let chapter = chronicle.chapters().find(|it| it.epoch.number == meta.epoch);
         for fact in chapter.into_iter().flat_map(|chapter| chapter.facts) {
             match fact.topic {

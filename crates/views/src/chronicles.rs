@@ -1,50 +1,27 @@
-//! The chronicles of sessions, without secrets, folded when needed and kept beside the log.
-//!
-//! What is kept may be behind or gone: the rest is read from the log.
+//! The chronicle of a session, with the digest of its open epoch so far.
 
 use event::SessionId;
-use journal::{Journal, ReadError, Selection, SessionInfo};
-use projection::{Chronicle, Projection, redacted};
-use redact::Redactor;
+use journal::{Journal, ReadError, SessionInfo};
+use projection::Chronicle;
 
-/// Events that are worth to be kept as folded; fewer are folded again.
-const EVENTS_MIN: u64 = 256;
+use crate::saved::{current, current_if_exists};
 
-/// The chronicle of a session as of now. The open epoch has its digest so far.
+/// The chronicle of a session as of now.
 pub fn chronicle_of(journal: &Journal, session: &SessionInfo) -> Result<Chronicle, ReadError> {
-    let mut chronicle = kept(journal, session)?.unwrap_or_default();
-    let before = chronicle.seq();
-    if before < session.tail_seq {
-        let mut redactor = Redactor::new();
-        for event in journal.events(&session.id, Selection::after(before))? {
-            chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
-        }
-        if chronicle.seq() - before >= EVENTS_MIN
-            && let Some(bytes) = chronicle.save()
-        {
-            // Where it cannot be kept it is folded again, as in a journal that is only read.
-            let _ = journal.save_view(&session.id, Chronicle::NAME, chronicle.seq(), &bytes);
-        }
-    }
-    chronicle.flush();
-    Ok(chronicle)
+    current(journal, session).map(flushed)
 }
 
-/// The same of a session that may be deleted, before or meanwhile: then there is none.
-pub fn chronicle_if_any(
+/// The chronicle of a session that may be deleted, before or meanwhile: then `None`.
+pub fn chronicle_if_exists(
     journal: &Journal,
     session: &SessionId,
 ) -> Result<Option<Chronicle>, ReadError> {
-    match journal.stat(session).and_then(|session| chronicle_of(journal, &session)) {
-        Err(ReadError::SessionNotFound(_)) => Ok(None),
-        chronicle => chronicle.map(Some),
-    }
+    Ok(current_if_exists(journal, session)?.map(flushed))
 }
 
-fn kept(journal: &Journal, session: &SessionInfo) -> Result<Option<Chronicle>, ReadError> {
-    let Some((_, bytes)) = journal.saved_view(&session.id, Chronicle::NAME)? else {
-        return Ok(None);
-    };
-    // One that is ahead belongs to a log that was put back.
-    Ok(Chronicle::load(&bytes).filter(|chronicle| chronicle.seq() <= session.tail_seq))
+/// The saved state must stay without the digest of the open epoch, which more events may change;
+/// so the digest is made only for the copy that is handed out.
+fn flushed(mut chronicle: Chronicle) -> Chronicle {
+    chronicle.flush();
+    chronicle
 }

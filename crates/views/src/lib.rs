@@ -1,20 +1,22 @@
 //! Projections of sessions as of now: loaded from what is saved beside the log, continued with the
 //! events recorded since, held in memory, and saved again.
 //!
-//! A saved view may be behind or missing; the rest is read from the log, so a view is never wrong,
-//! only more or less expensive. Not here: what an event means for a view (`projection`).
+//! Everything here is written once for all projections (`projection::Projection`). [`current`] is
+//! for a command that looks once, [`ViewCache`] for the daemon that is asked again and again, and
+//! [`FreshViews`] for the recorder, which folds the events it has just committed.
+//!
+//! Not here: what an event means for a view (`projection`).
 
-mod facts; // what a list of sessions shows of each
-mod signs; // the state a status is derived from
-mod turns; // sessions from prompt to answer
-mod hots; // the newest part of a session
-mod chronicles; // epochs and their digests
+mod saved; // one state: load, catch up, save
+mod cache; // states that were asked for, held in memory
+mod fresh; // states folded while events are recorded
+mod chronicles; // epochs and their digests, with the open epoch
+mod unknown; // records that no adapter understood, over all sessions
 
-pub use chronicles::{chronicle_if_any, chronicle_of};
-pub use facts::fold as fold_facts;
-pub use facts::{
-    FreshFacts, HeldFacts, KeptFacts, UnknownKind, facts_of, keep_facts, unknown_records,
+pub use cache::ViewCache;
+pub use chronicles::{chronicle_if_exists, chronicle_of};
+pub use fresh::{FreshViews, save_current};
+pub use saved::{
+    SavedViews, catch_up, current, current_if_exists, is_near, load_saved, prepare, save_all,
 };
-pub use hots::Hots;
-pub use signs::{FreshStatuses, fold_signs, is_near, kept_signs, prepare_signs};
-pub use turns::HeldTurns;
+pub use unknown::{UnknownKind, count_unknown_records};

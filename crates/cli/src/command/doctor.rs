@@ -211,7 +211,7 @@ fn model(model: ModelHealth) -> CheckShape {
 
 /// Lists records that are not understood. They are stored unparsed, so it is no damage.
 fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
-    let unknown = views::unknown_records(journal)?;
+    let unknown = views::count_unknown_records(journal)?;
     let told: Vec<String> = unknown
         .iter()
         .map(|((provider, version, kind), count)| {

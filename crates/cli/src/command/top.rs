@@ -16,9 +16,9 @@ use daemon::{SessionStatus, Statuses, Way, answers, prices};
 use event::{SessionId, Time};
 use host::Processes;
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
-use projection::Origin;
+use projection::{Facts, Origin};
 use signal_hook::consts::SIGTERM;
-use views::facts_of;
+use views::current;
 
 use super::status::{GROUPS, age, condition, group, place};
 use super::{Completion, Global};
@@ -213,7 +213,7 @@ impl TopLoop {
 
     /// Returns a session's title, and its model, tokens and cost.
     fn title(&self, info: &SessionInfo) -> Result<(String, String), CliError> {
-        let facts = facts_of(&self.journal, info)?;
+        let facts: Facts = current(&self.journal, info)?;
         let session = answers::session(info, &facts, &prices(&self.journal)?);
         let title = one_line(session.title.as_deref().unwrap_or(info.id.as_str()), 200);
         let model = session.model.as_deref().map(|model| one_line(model, 40));

@@ -4,12 +4,11 @@ use event::payload::ModelWords;
 use event::{Draft, EventId, Time};
 use journal::{AppendError, Batch, Journal, ReadError, Selection, SessionInfo};
 use model::{AskError, AskOutcome, EpochFacts, PendingAsk, Question};
-use projection::{Chapter, Chronicle, Origin, TitleOrigin};
+use projection::{Chapter, Chronicle, Facts, Origin, TitleOrigin};
 
 use segments::Zone;
 use segments::{Segment, SegmentError, SegmentKey};
-use views::chronicle_of;
-use views::facts_of;
+use views::{chronicle_of, current};
 
 /// Who such notes come from, in their ids.
 const MODEL: &str = "model";
@@ -56,7 +55,7 @@ impl Matter {
             let is_inside = from_seq <= fact.from_seq && fact.to_seq <= to_seq;
             is_inside && fact.origin == Origin::Heuristic
         });
-        let named = facts_of(journal, &session)?;
+        let named = current::<Facts>(journal, &session)?;
         // One that is made from the first prompt is nothing to hold on to.
         let is_meant = named.title_origin() != Some(TitleOrigin::Heuristic);
         let title = named.title().filter(|_| is_meant).map(str::to_owned);

@@ -116,6 +116,7 @@ impl Projection for StatusState {
     /// Saved states of all versions go by this name.
     const NAME: &'static str = "signs";
     const VERSION: u32 = 4;
+    const SAVE_AFTER: Option<u64> = Some(2_000);
 
     fn seq(&self) -> u64 {
         self.seq

@@ -9,11 +9,11 @@ use event::{Event, Time};
 use host::{HostProbe, ProbeTarget, ProcessTable, Started};
 use ingest::{Ingest, RecordingPolicy};
 use journal::{Journal, Selection, SessionFilter, SessionInfo};
-use projection::Projection;
 use projection::status::{Life, ProcessEvidence, StatusState};
+use projection::{Facts, Projection};
 use serde::Deserialize;
 use tempfile::TempDir;
-use views::facts_of;
+use views::current;
 
 use super::hooks;
 use super::timeline::{Timeline, time};
@@ -141,7 +141,7 @@ impl Recording {
 
 impl Played {
     fn new(journal: &Journal, info: SessionInfo, files: &[FileChange]) -> Played {
-        let facts = facts_of(journal, &info).unwrap();
+        let facts: Facts = current(journal, &info).unwrap();
         let id = info.provider_session_id.clone().unwrap();
         let short: String = id.chars().take(8).collect();
         let is_its = |change: &&FileChange| {
