@@ -326,6 +326,7 @@ impl ClientShared {
                 "refused" => {
                     let reason = message.field("reason").and_then(|field| field.text());
                     let reason = reason.unwrap_or_default().into_owned();
+                    // Resume from where the journal really ends, or every reconnect is refused.
                     if reason == "beyond" {
                         self.last_position
                             .store(number("position").unwrap_or(0), Ordering::Relaxed);

@@ -144,6 +144,7 @@ impl Exchange {
 
     /// Takes the messages of a journal position. Positions that were announced before are skipped.
     pub(crate) fn publish_recorded(&mut self, messages: &[Message], position: u64, now_ms: u64) {
+        // Subscribers may have been served past it from the record already.
         if position <= self.tape.recorded_position() {
             return;
         }

@@ -20,7 +20,7 @@ mod gap; // what one client has missed
 mod replay; // recorded messages for subscribers that start in the past
 mod replay_cursor; // joins recorded and live messages into one stream
 mod outbox; // what one client still has to be sent
-mod control; // lines that ask something of the bus itself
+mod control; // requests to the bus itself
 mod exchange; // lines in, tape and listeners out
 mod connection; // one client
 mod socket; // one server at a path, for one user

@@ -204,6 +204,7 @@ impl Outbox {
             self.replay = None;
             return;
         };
+        // The record ends before the start position: there is nothing to join.
         if page.up_to < replay.position() {
             let fields = [("reason", json!("beyond")), ("position", json!(page.up_to))];
             self.own.extend(control_line("refused", &fields, now_ms));
@@ -232,6 +233,7 @@ impl Outbox {
     /// Changes what the client wants of everything that comes from now on.
     pub(crate) fn subscribe(&mut self, tape: &Tape, wanted: Subscription, line: Vec<u8>) {
         let Subscription { filter, echo: wants_echo, from } = wanted;
+        // A page that is being read for the previous subscription must not be sent for this one.
         self.ticket = self.ticket.wrapping_add(1);
         let with_journal = filter.tracts.iter().any(|tract| tract == JOURNAL);
         let replay = from.map(|from| {
@@ -496,6 +498,7 @@ impl Outbox {
                 }
             }
         }
+        // Positions without messages on the tape only show in the announced position.
         if self.cursor == tape.end_offset() {
             self.request_replay(tape);
         }

@@ -260,6 +260,7 @@ impl Scanner {
         let mut at = 0;
         while at < bytes.len() {
             at = match self.state {
+                // Strings and faulty lines are most of the bytes, so they are consumed in runs.
                 ScanState::Text => self.scan_text(bytes, at),
                 ScanState::Skipping => self.skip_line(bytes, at),
                 _ if bytes[at] == b'\n' => {
@@ -350,6 +351,8 @@ impl Scanner {
                 b' ' | b'\t' | b'\r' => {}
                 b'}' if or_close => self.close_container(true),
                 b'"' => {
+                    // Only top-level keys are collected. Nested ones leave the last one intact,
+                    // because its value ends behind them.
                     self.in_key = self.depth == 1;
                     if self.in_key {
                         self.key_len = 0;
@@ -615,6 +618,7 @@ impl Scanner {
         if self.is_blank {
             return LineVerdict::Blank;
         }
+        // The line stopped inside a value or with open brackets.
         if self.state != ScanState::After || self.depth > 0 {
             return LineVerdict::Bad(LineFault::Malformed);
         }

@@ -22,8 +22,8 @@ pub enum StatsError {
 
 /// Asks the server at a path for its `callosum.stats`.
 pub fn query_stats(path: &Path) -> Result<Message, StatsError> {
-    let nobody = |source| StatsError::NotRunning { path: path.to_owned(), source };
-    let stream = UnixStream::connect(path).map_err(nobody)?;
+    let not_running = |source| StatsError::NotRunning { path: path.to_owned(), source };
+    let stream = UnixStream::connect(path).map_err(not_running)?;
     let until = Instant::now() + ANSWER_WITHIN;
     ask(stream, until).ok().flatten().ok_or_else(|| StatsError::NoAnswer { path: path.to_owned() })
 }

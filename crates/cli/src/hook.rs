@@ -123,6 +123,7 @@ impl HookInvocation {
             }
             let _ = done.send(());
         });
+        // Returning ends the process, and with it a thread that hangs on the disk.
         let _ = is_done.recv_timeout(OVER_WITHIN);
         ExitCode::SUCCESS
     }

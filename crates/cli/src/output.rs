@@ -209,6 +209,7 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     let mut words = text.split_whitespace();
     let mut line = words.next().unwrap_or_default().to_owned();
     for word in words {
+        // Stop early: a transcript may put megabytes into one text.
         if line.chars().count() > max {
             break;
         }

@@ -169,6 +169,7 @@ impl LogFile {
         self.stamp = LineStamp { second, text: local.strftime("%Y-%m-%dT%H:%M:%S").to_string() };
         let day = Day::from_date(local.date());
         if !self.is_fixed && day != self.day {
+            // Lines printed before midnight belong to the old file.
             self.flush();
             self.day = day;
             self.part = 0;

@@ -30,7 +30,7 @@ const UNKNOWN: &str = "unknown";
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Program {
-    /// The running executable, whatever `PATH` finds.
+    /// The running executable; `PATH` is not searched.
     Own,
     /// Exactly this file.
     File(PathBuf),

@@ -250,6 +250,7 @@ impl TaskQueue {
         }
         let lane = self.lanes.get(&work.name);
         let is_busy = lane.is_some_and(|lane| lane.running.is_some() || !lane.waiting.is_empty());
+        // Before merging: a request that does not want to wait must not join a waiting task.
         if if_busy == IfBusy::Skip && is_busy {
             let active = lane.and_then(|lane| match lane.running {
                 Some(run) => self.running.get(&run).and_then(|running| running.entry.refs.first()),
@@ -314,6 +315,7 @@ impl TaskQueue {
             }
             Some(RefLocation::Running(run)) => {
                 let running = self.running.get_mut(&run).expect("a running ref has its run");
+                // The last ref ends the run, and is answered when the process has exited.
                 if running.entry.refs.len() == 1 {
                     if running.ending.is_some() {
                         return Vec::new();
@@ -413,7 +415,7 @@ impl TaskQueue {
         let persist = self.limits.persist;
         let names: Vec<String> = self.lanes.keys().cloned().collect();
         for name in names {
-            let lane = self.lanes.get_mut(&name).expect("nobody else removes lanes here");
+            let lane = self.lanes.get_mut(&name).expect("only this loop changes lanes here");
             let (kept, gone): (VecDeque<QueuedTask>, VecDeque<QueuedTask>) =
                 lane.waiting.drain(..).partition(|entry| entry.keep || persist);
             lane.waiting = kept;
@@ -430,6 +432,7 @@ impl TaskQueue {
             }
             effects.push(Effect::Queue(name));
         }
+        // Nothing starts any more, so nothing may count as ready.
         self.ready.clear();
         for (run, running) in &mut self.running {
             if running.ending.is_none() {

@@ -410,6 +410,7 @@ impl Drop for Runs {
 
 impl RunState {
     fn schedule_kill(&mut self, at: Moment) {
+        // A killed group gets no second kill time; an earlier kill time wins over a later one.
         if self.give_up_at.is_none() {
             self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
         }

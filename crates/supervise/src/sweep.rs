@@ -30,6 +30,7 @@ struct StoredLog {
 fn sweep_within(journal: &Path, living: &HashSet<String>, now: SystemTime, size_max: u64) {
     let mut logs: Vec<StoredLog> =
         day_folders(journal).iter().flat_map(|folder| list_logs(folder)).collect();
+    // Oldest first, so that the size limit takes the oldest.
     logs.sort_by_key(|log| log.written);
     let mut size: u64 = logs.iter().map(|log| log.len).sum();
     for log in logs {

@@ -84,6 +84,7 @@ impl Inbound {
         let until = limit.map(|limit| Instant::now() + limit);
         let mut state = self.lock();
         loop {
+            // Losses first: they happened before what is still queued.
             if state.lagged > 0 {
                 return Some(ClientEvent::Lagged { dropped: std::mem::take(&mut state.lagged) });
             }

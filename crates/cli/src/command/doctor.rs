@@ -60,7 +60,7 @@ impl DoctorArgs {
             output.json_line(&DoctorShape { ok, checks })?;
         } else {
             for check in &checks {
-                // Not damage, but something to read: not a plain "ok".
+                // Not damage, but the user should read it: not a plain "ok".
                 let word = match (check.ok, &check.fix) {
                     (true, None) => "ok ",
                     (true, Some(_)) => "see",

@@ -28,7 +28,7 @@ use crate::world;
 use paint::{Theme, paint};
 use screen::{Input, Screen};
 use state::{Detail, HitLines, SessionRow, TopAction, TopState, TopView, Weight};
-use transcript::{Transcript, TranscriptLine, transcript_lines};
+use transcript::{TranscriptLine, TranscriptView, transcript_lines};
 
 /// How often all sessions are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -203,7 +203,7 @@ impl TopLoop {
         let (lines, last) = self.read(id, from, from + EVENTS - 1)?;
         let (title, about) = self.title(&info)?;
         let mut transcript =
-            Transcript::new(id.clone(), lines, from, last).with_title(title, about);
+            TranscriptView::new(id.clone(), lines, from, last).with_title(title, about);
         if let Some(seq) = at {
             transcript.scroll_to_event(seq);
         }

@@ -12,7 +12,7 @@ use crate::queue::{Reason, Stopped};
 use crate::request::RequestRef;
 use crate::supervisor::{NAME, StartError};
 
-/// Events that ask something of the supervisor, and heartbeats.
+/// Requests to the supervisor, and heartbeats.
 const REQUEST_EVENTS: [&str; 5] = ["request", "cancel", "restart", "reload", "status"];
 
 /// How long a forwarding thread waits before it checks whether its listener was closed.

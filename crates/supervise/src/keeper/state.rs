@@ -25,8 +25,10 @@ impl Keeper {
     pub(super) fn save(&mut self) {
         self.runs.save();
         let mut written = Ok(());
+        // Synced, and before the callers are answered: a kept task must survive a power cut.
         if let Some(kept) = self.queue.take_changes() {
             let bytes = serde_json::to_vec(&kept).unwrap_or_default();
+            // Most changes concern tasks that are not kept; the file is then the same.
             if self.kept.as_ref() != Some(&bytes) {
                 written = state_file::write_json(&self.files.tasks, &kept, SyncMode::Synced);
                 self.kept = written.is_ok().then_some(bytes);

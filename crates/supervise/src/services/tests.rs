@@ -197,7 +197,7 @@ fn restart_policy_decides_after_exit() {
     ]);
     world.exit(5, 0);
     world.check(&["stopped failure 0"]);
-    assert!(world.restart("never"), "somebody may want it again");
+    assert!(world.restart("never"), "a restart on request still works");
     assert!(!world.restart("off"));
     assert!(!world.restart("unheard-of"));
     world.check(&["start never 6"]);

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 use unicode_width::UnicodeWidthChar;
 
 use super::state::{Detail, HitLines, SessionRow, TopState, TopView, Typing, VisibleLines, Weight};
-use super::transcript::{Speaker, Transcript, TranscriptLine};
+use super::transcript::{Speaker, TranscriptLine, TranscriptView};
 use crate::command::status::{GROUPS, age};
 
 /// From this width on, the details are beside the list.
@@ -296,7 +296,7 @@ fn detail_lines(row: &SessionRow, used: Option<&String>, width: usize) -> Vec<Li
 
 /// Draws a session, from where it is scrolled to, or up to its end.
 fn draw_transcript(
-    transcript: &Transcript,
+    transcript: &TranscriptView,
     theme: &Theme,
     area: Rect,
     frame: &mut Frame<'_>,

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use event::{SessionId, Time};
 
-use super::transcript::{Transcript, TranscriptLine};
+use super::transcript::{TranscriptLine, TranscriptView};
 
 /// Characters of the input line.
 const TYPED_MAX: usize = 200;
@@ -65,7 +65,7 @@ pub(super) struct HitLines {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum TopView {
     List,
-    Transcript(Transcript),
+    Transcript(TranscriptView),
     Hits { words: String, findings: Vec<HitLines>, selected: usize },
 }
 
@@ -210,7 +210,7 @@ impl TopState {
     }
 
     /// Shows a session.
-    pub(super) fn open_transcript(&mut self, transcript: Transcript) {
+    pub(super) fn open_transcript(&mut self, transcript: TranscriptView) {
         self.view = TopView::Transcript(transcript);
     }
 
@@ -509,7 +509,7 @@ mod tests {
             TranscriptLine { seq, voice: Speaker::Agent, is_first: true, text }
         };
         let id = SessionId::new("a").expect("a plain id");
-        state.open_transcript(Transcript::new(id, (1..=50).map(line).collect(), 40, 50));
+        state.open_transcript(TranscriptView::new(id, (1..=50).map(line).collect(), 40, 50));
         state.shown = VisibleLines { first: 40, count: 10, clickable: Vec::new() };
         let first = |state: &TopState| match &state.view {
             TopView::Transcript(transcript) => {

@@ -53,7 +53,7 @@ pub(super) struct TranscriptLine {
 
 /// The loaded part of a session.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Transcript {
+pub(super) struct TranscriptView {
     pub id: SessionId,
     pub title: String,
     /// Model, tokens and cost.
@@ -66,21 +66,21 @@ pub(super) struct Transcript {
     held: Option<usize>,
 }
 
-impl Transcript {
+impl TranscriptView {
     /// Makes a view of a range of events.
     pub(super) fn new(
         id: SessionId,
         spoken: Vec<TranscriptLine>,
         from_seq: u64,
         to_seq: u64,
-    ) -> Transcript {
+    ) -> TranscriptView {
         let (title, about) = (id.to_string(), String::new());
-        Transcript { id, title, about, spoken, from_seq, to_seq, held: None }
+        TranscriptView { id, title, about, spoken, from_seq, to_seq, held: None }
     }
 
     /// Sets the title and the model, tokens and cost.
-    pub(super) fn with_title(self, title: String, about: String) -> Transcript {
-        Transcript { title, about, ..self }
+    pub(super) fn with_title(self, title: String, about: String) -> TranscriptView {
+        TranscriptView { title, about, ..self }
     }
 
     /// Returns the first line to show; `None` if the end is shown.
