@@ -1,12 +1,14 @@
-//! The file beside the log that may be deleted: the search index and saved views.
+//! The file beside the log that may be deleted: the rows of the search index and saved views.
 //!
-//! All of it follows from the log. A file that is damaged or of an older version is thrown away
-//! and begun again, so it can delay an answer but never falsify or prevent one. Any process may do
-//! so at any time; the others go on with the file that is there then. One that a newer program made
-//! is left to it: of two versions that run at once, each would throw away what the other has made.
-//! Then there are no views, and who searches is told. Writing it never holds the log's lock.
+//! All of it follows from the log. A file that is damaged or of an older version is replaced by an
+//! empty one, so the file can delay an answer but never falsify or prevent one. Any process may
+//! replace it at any time; the other processes notice and continue with the new file. A file that
+//! a newer program made is left alone: of two versions that run at once, each would throw away
+//! what the other has made. Then there are no views, and a search returns an error that says so.
+//! Writing the file never holds the log's lock.
 //!
-//! Not here: what is indexed and how it is found (`search`), what a saved view holds (`session`).
+//! Not here: what is indexed and how it is found (`event_search`, `search`), what a saved view
+//! holds (`session`).
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -24,21 +26,22 @@ use crate::file::FileIdentity;
 use crate::lock::wait_for;
 use crate::{OpenError, ReadError, StorageError, View, folder};
 
-/// The version of the tables, of the word rules and of the tags. Any change to one of them is a
-/// new number, and older files are built anew. It stands in the file twice: one number alone that
-/// is higher is damage, not a newer program.
+/// The version of the tables, of the tokenizer and of the keyword terms. Any change to one of them
+/// is a new number, and older files are built anew. It stands in the file twice: if only one of the
+/// two numbers is higher, that is damage and not a newer program.
 const FORMAT: i64 = 3;
 
-/// How long to wait for another process that writes the file, or opens it. Whoever waits longer is
-/// told; the journal opens without.
+/// How long to wait for another process that writes or opens the file. After that the caller gets
+/// an error; the journal opens without derived data.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reading connections kept open; one more reader opens its own and closes it again.
 const IDLE_READERS_MAX: usize = 4;
 
-/// Files that something is tried with. Others may delete or replace one at any time, and may do so
-/// again while the next is opened; whoever meets that more often is told.
-const FILES_MAX: u32 = 4;
+/// Attempts at one action, each with another file. Other processes may delete or replace the file
+/// at any time, and again while the next is opened; after the last attempt the caller gets an
+/// error.
+const ATTEMPTS_MAX: u32 = 4;
 
 const LOCK_FOLDER: &str = "lock";
 
@@ -49,33 +52,33 @@ const STATEMENTS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Derived {
     path: PathBuf,
-    /// How long to wait for the turn.
+    /// How long to wait for the file lock.
     wait_max: Duration,
-    /// Opened with the first change: whoever only reads needs one connection.
+    /// Opened with the first change: a process that only reads needs one connection.
     writer: Mutex<Option<Connection>>,
-    readers: Mutex<Readers>,
-    feeding: Mutex<()>,
+    readers: Mutex<ReaderPool>,
+    indexing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Readers {
+struct ReaderPool {
     /// The file that all connections have open; `None` if there is none that can be used.
     file: Option<FileIdentity>,
-    /// Rises whenever another one takes its place: older connections look at a file that is gone.
+    /// Rises whenever another file takes its place: older connections look at a replaced file.
     generation: u64,
     idle: Vec<Connection>,
 }
 
-/// A view of a session as somebody saved it.
+/// A view of a session as it was saved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SavedView {
     pub(crate) up_to_seq: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Why something done with the file failed.
+/// Why an action on the file failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum DerivedError {
     Sqlite(rusqlite::Error),
     Read(ReadError),
     /// The file has been replaced or deleted since it was opened.
@@ -83,7 +86,7 @@ pub(crate) enum Failure {
 }
 
 impl Derived {
-    /// Opens the file, or begins it if it is not there or cannot be used.
+    /// Opens the file, or creates it if it is not there or cannot be used.
     pub(crate) fn open(path: &Path) -> Result<Derived, StorageError> {
         Derived::open_within(path, BUSY_TIMEOUT)
     }
@@ -95,60 +98,61 @@ impl Derived {
             wait_max,
             writer: Mutex::default(),
             readers: Mutex::default(),
-            feeding: Mutex::default(),
+            indexing: Mutex::default(),
         };
-        // What stands in the way is told to whoever asks for what is in it: the journal opens
-        // without.
-        let _ = derived.replace(&mut lock(&derived.writer), 0, Next::There);
+        // An error is not lost: the first action on the file meets it again and returns it. The
+        // journal itself opens without derived data.
+        let _ = derived.replace(&mut lock(&derived.writer), 0, Replacement::Present);
         Ok(derived)
     }
 
-    /// The right to feed the index, among the threads of this process.
-    pub(crate) fn feeding(&self) -> MutexGuard<'_, ()> {
-        lock(&self.feeding)
+    /// Lets one thread of this process index at a time.
+    pub(crate) fn lock_indexing(&self) -> MutexGuard<'_, ()> {
+        lock(&self.indexing)
     }
 
-    /// Runs `ask` on one snapshot of the file. A file that turns out to be damaged is begun again
-    /// and asked once more, as is one that took the place of another; see [`FILES_MAX`].
+    /// Runs `ask` on one snapshot of the file. If the file turns out to be damaged or replaced,
+    /// `ask` runs again on the next one, up to [`ATTEMPTS_MAX`] times.
     pub(crate) fn read<T>(
         &self,
         action: &'static str,
-        mut ask: impl FnMut(&Connection) -> Result<T, Failure>,
+        mut ask: impl FnMut(&Connection) -> Result<T, DerivedError>,
     ) -> Result<T, ReadError> {
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             let generation = lock(&self.readers).generation;
-            let failure = match self.ask_once(&mut ask) {
+            let error = match self.read_once(&mut ask) {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
+                Err(error) => error,
             };
-            self.go_on(&mut lock(&self.writer), generation, failure, &mut tries)
-                .map_err(|failure| failure.told(action, &self.path))?;
+            self.recover(&mut lock(&self.writer), generation, error, &mut attempts)
+                .map_err(|error| error.into_read_error(action, &self.path))?;
         }
     }
 
-    /// Runs `change` in one transaction. A file that turns out to be damaged is begun again and
-    /// changed once more, as is one that took the place of another; see [`FILES_MAX`].
+    /// Runs `change` in one transaction. If the file turns out to be damaged or replaced, `change`
+    /// runs again on the next one, up to [`ATTEMPTS_MAX`] times.
     pub(crate) fn write<T>(
         &self,
         action: &'static str,
-        mut change: impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
+        mut change: impl FnMut(&Transaction<'_>) -> Result<T, DerivedError>,
     ) -> Result<T, ReadError> {
         let mut writer = lock(&self.writer);
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             let generation = lock(&self.readers).generation;
-            let failure = match self.change_once(&mut writer, &mut change) {
+            let error = match self.write_once(&mut writer, &mut change) {
                 Ok(outcome) => return Ok(outcome),
-                Err(failure) => failure,
+                Err(error) => error,
             };
-            self.go_on(&mut writer, generation, failure, &mut tries)
-                .map_err(|failure| failure.told(action, &self.path))?;
+            self.recover(&mut writer, generation, error, &mut attempts)
+                .map_err(|error| error.into_read_error(action, &self.path))?;
         }
     }
 
-    /// Saves views, each in place of an older one of that name. One of a session that does not
-    /// exist any more is left out: asked here, because a deletion removes views once this is done.
+    /// Saves views, each in place of an older one of that name. The view of a session that was
+    /// deleted is left out. `exists` is called within the transaction: a later deletion finds the
+    /// view committed and removes it.
     pub(crate) fn put_views(
         &self,
         name: &str,
@@ -170,7 +174,7 @@ impl Derived {
         unless_newer(saved)
     }
 
-    /// The views of all sessions under that name, as far as they are as they were saved.
+    /// The views of all sessions under that name whose bytes are as they were saved.
     pub(crate) fn views(&self, name: &str) -> Result<Vec<(String, SavedView)>, ReadError> {
         let views = self.read("read views from", |connection| {
             let mut select = connection.prepare_cached(
@@ -218,15 +222,15 @@ impl Derived {
     pub(crate) fn clear(&self) -> Result<(), ReadError> {
         let mut writer = lock(&self.writer);
         let generation = lock(&self.readers).generation;
-        self.replace(&mut writer, generation, Next::Begun)
-            .map_err(|failure| failure.told("begin again", &self.path))
+        self.replace(&mut writer, generation, Replacement::Empty)
+            .map_err(|error| error.into_read_error("begin again", &self.path))
     }
 
-    fn ask_once<T>(
+    fn read_once<T>(
         &self,
-        ask: &mut impl FnMut(&Connection) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let (generation, connection) = self.reader()?;
+        ask: &mut impl FnMut(&Connection) -> Result<T, DerivedError>,
+    ) -> Result<T, DerivedError> {
+        let (generation, connection) = self.take_reader()?;
         let snapshot = connection.unchecked_transaction()?;
         let answer = ask(&connection)?;
         snapshot.finish()?;
@@ -234,15 +238,15 @@ impl Derived {
         Ok(answer)
     }
 
-    fn change_once<T>(
+    fn write_once<T>(
         &self,
         writer: &mut Option<Connection>,
-        change: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        change: &mut impl FnMut(&Transaction<'_>) -> Result<T, DerivedError>,
+    ) -> Result<T, DerivedError> {
         let file = lock(&self.readers).file;
         let writer = match writer {
             Some(writer) if self.is_in_place(file)? => writer,
-            Some(_) => return Err(Failure::Replaced),
+            Some(_) => return Err(DerivedError::Replaced),
             None => writer.insert(self.connect_to(file)?),
         };
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -251,11 +255,12 @@ impl Derived {
         Ok(outcome)
     }
 
-    fn reader(&self) -> Result<(u64, Connection), Failure> {
+    /// An idle reading connection or a new one, with the generation it belongs to.
+    fn take_reader(&self) -> Result<(u64, Connection), DerivedError> {
         let (file, generation, idle) = {
             let mut readers = lock(&self.readers);
             if !self.is_in_place(readers.file)? {
-                return Err(Failure::Replaced);
+                return Err(DerivedError::Replaced);
             }
             (readers.file, readers.generation, readers.idle.pop())
         };
@@ -267,17 +272,18 @@ impl Derived {
     }
 
     /// One more connection to the file that the others have open.
-    fn connect_to(&self, file: Option<FileIdentity>) -> Result<Connection, Failure> {
-        let _turn = turn(&self.path, self.wait_max)?;
+    fn connect_to(&self, file: Option<FileIdentity>) -> Result<Connection, DerivedError> {
+        // Under the lock: another process may be replacing the file right now.
+        let _lock = lock_file(&self.path, self.wait_max)?;
         match self.is_in_place(file)? {
             true => open_known(&self.path),
-            false => Err(Failure::Replaced),
+            false => Err(DerivedError::Replaced),
         }
     }
 
     /// Whether the file that was opened is the one that is there now.
     fn is_in_place(&self, file: Option<FileIdentity>) -> Result<bool, StorageError> {
-        Ok(file.is_some() && place(&self.path)? == file)
+        Ok(file.is_some() && file_identity(&self.path)? == file)
     }
 
     fn give_back(&self, generation: u64, connection: Connection) {
@@ -287,59 +293,66 @@ impl Derived {
         }
     }
 
-    /// Goes on with another file for another try, if that helps and there were not too many.
-    fn go_on(
+    /// Opens another file for another attempt, if that helps and attempts are left.
+    fn recover(
         &self,
         writer: &mut Option<Connection>,
         generation: u64,
-        failure: Failure,
-        tries: &mut u32,
-    ) -> Result<(), Failure> {
-        let Some(next) = self.cure(&failure).filter(|_| *tries < FILES_MAX) else {
-            return Err(failure);
+        error: DerivedError,
+        attempts: &mut u32,
+    ) -> Result<(), DerivedError> {
+        let Some(replacement) = self.replacement_for(&error).filter(|_| *attempts < ATTEMPTS_MAX)
+        else {
+            return Err(error);
         };
-        *tries += 1;
-        match self.replace(writer, generation, next) {
-            // Deleted again: the next try notices and goes on from there.
-            Err(failure) if self.cure(&failure).is_some() => Ok(()),
+        *attempts += 1;
+        match self.replace(writer, generation, replacement) {
+            // The file was deleted again meanwhile: the next attempt finds out and recovers.
+            Err(error) if self.replacement_for(&error).is_some() => Ok(()),
             replaced => replaced,
         }
     }
 
-    /// What helps against a failure, if another file does.
-    fn cure(&self, failure: &Failure) -> Option<Next> {
-        match failure {
-            Failure::Replaced => Some(Next::There),
-            // How it fails if somebody deletes the file depends on how far it got.
-            Failure::Sqlite(_) if matches!(place(&self.path), Ok(None)) => Some(Next::There),
-            Failure::Sqlite(error) if is_unusable(error) => Some(Next::BegunUnlessReplaced),
-            Failure::Sqlite(_) | Failure::Read(_) => None,
+    /// The file that helps against an error, if another file does.
+    fn replacement_for(&self, error: &DerivedError) -> Option<Replacement> {
+        match error {
+            DerivedError::Replaced => Some(Replacement::Present),
+            // A deleted file makes SQLite fail in many ways, depending on how far it got.
+            DerivedError::Sqlite(_) if matches!(file_identity(&self.path), Ok(None)) => {
+                Some(Replacement::Present)
+            }
+            DerivedError::Sqlite(error) if is_unusable(error) => {
+                Some(Replacement::EmptyUnlessReplaced)
+            }
+            DerivedError::Sqlite(_) | DerivedError::Read(_) => None,
         }
     }
 
-    /// Goes on with another file, unless somebody did so since `generation`.
+    /// Continues with another file, unless another thread has done so since `generation`.
     fn replace(
         &self,
         writer: &mut Option<Connection>,
         generation: u64,
-        next: Next,
-    ) -> Result<(), Failure> {
-        // Before the readers: whoever holds it may need long.
-        let _turn = turn(&self.path, self.wait_max)?;
+        replacement: Replacement,
+    ) -> Result<(), DerivedError> {
+        // The file lock comes before that of the readers: another process may hold it for long,
+        // and meanwhile readers have to be able to give their connections back.
+        let _lock = lock_file(&self.path, self.wait_max)?;
         let mut readers = lock(&self.readers);
         if readers.generation == generation {
-            let is_begun = match next {
-                Next::There => false,
-                Next::BegunUnlessReplaced => self.is_in_place(readers.file)?,
-                Next::Begun => true,
+            let is_empty = match replacement {
+                Replacement::Present => false,
+                Replacement::EmptyUnlessReplaced => self.is_in_place(readers.file)?,
+                Replacement::Empty => true,
             };
-            // The old file must be closed before its place is taken. If that fails, there is none.
+            // All connections to the old file are closed before the new one is opened. If opening
+            // fails, there is no file, and the next action tries again.
             readers.idle.clear();
             *writer = None;
             readers.file = None;
             let path = &self.path;
-            readers.idle.push(if is_begun { begin(path)? } else { open_or_begin(path)? });
-            readers.file = place(&self.path)?;
+            readers.idle.push(if is_empty { create_empty(path)? } else { open_or_create(path)? });
+            readers.file = file_identity(&self.path)?;
             readers.generation += 1;
         }
         Ok(())
@@ -347,10 +360,10 @@ impl Derived {
 }
 
 impl Drop for Derived {
-    /// Puts the log away if nobody else has the file open. A log that stays, because another
-    /// process has the turn just now, is read again by whoever opens the file next.
+    /// Lets SQLite remove the write-ahead log if no other process has the file open. If another
+    /// process holds the file lock just now, the log stays and is read with the next opening.
     fn drop(&mut self) {
-        let Ok(_turn) = turn(&self.path, Duration::ZERO) else { return };
+        let Ok(_lock) = lock_file(&self.path, Duration::ZERO) else { return };
         let file = lock(&self.readers).file;
         let mut open: Vec<Connection> = lock(&self.readers).idle.drain(..).collect();
         open.extend(lock(&self.writer).take());
@@ -364,54 +377,54 @@ impl Drop for Derived {
 
 /// Which file comes after the one that was open.
 #[derive(Clone, Copy)]
-enum Next {
-    /// The one that is there, or a new one if it is none of ours.
-    There,
-    /// A new one, unless somebody else has begun it already.
-    BegunUnlessReplaced,
-    /// A new one.
-    Begun,
+enum Replacement {
+    /// The one that is there, or an empty one if that is none of ours.
+    Present,
+    /// An empty one, unless another process has replaced the file already.
+    EmptyUnlessReplaced,
+    /// An empty one.
+    Empty,
 }
 
-impl Failure {
-    fn told(self, action: &'static str, path: &Path) -> ReadError {
+impl DerivedError {
+    fn into_read_error(self, action: &'static str, path: &Path) -> ReadError {
         match self {
-            Failure::Sqlite(error) => failed(action, path, error).into(),
-            Failure::Read(error) => error,
-            Failure::Replaced => {
-                let why = std::io::Error::other("others keep replacing it");
+            DerivedError::Sqlite(error) => failed(action, path, error).into(),
+            DerivedError::Read(error) => error,
+            DerivedError::Replaced => {
+                let why = std::io::Error::other("other programs keep replacing it");
                 StorageError::new(action, path, why).into()
             }
         }
     }
 }
 
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Failure {
-        Failure::Sqlite(error)
+impl From<rusqlite::Error> for DerivedError {
+    fn from(error: rusqlite::Error) -> DerivedError {
+        DerivedError::Sqlite(error)
     }
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Failure {
-        Failure::Read(error)
+impl From<ReadError> for DerivedError {
+    fn from(error: ReadError) -> DerivedError {
+        DerivedError::Read(error)
     }
 }
 
-impl From<StorageError> for Failure {
-    fn from(error: StorageError) -> Failure {
-        Failure::Read(error.into())
+impl From<StorageError> for DerivedError {
+    fn from(error: StorageError) -> DerivedError {
+        DerivedError::Read(error.into())
     }
 }
 
-/// The right to open or begin the file, among processes: half a beginning looks like damage, and
-/// whoever takes it for damage would throw it away. One that was stopped meanwhile keeps it until
-/// it goes on, so nobody waits for ever.
-fn turn(path: &Path, wait_max: Duration) -> Result<File, StorageError> {
+/// Takes the lock under which processes open or create the file: a file that is half created looks
+/// damaged, and another process would replace it. A process that is stopped while it holds the
+/// lock keeps it, so nothing waits longer than `wait_max`.
+fn lock_file(path: &Path, wait_max: Duration) -> Result<File, StorageError> {
     let failed = |error| StorageError::new("lock", path, error);
-    let turn = folder::open_private(&path.with_file_name(LOCK_FOLDER).join("derived"))?;
-    match wait_for(&turn, Instant::now(), wait_max).map_err(failed)? {
-        true => Ok(turn),
+    let file = folder::open_private(&path.with_file_name(LOCK_FOLDER).join("derived"))?;
+    match wait_for(&file, Instant::now(), wait_max).map_err(failed)? {
+        true => Ok(file),
         false => {
             let why = format!("another program has kept it for {} ms", wait_max.as_millis());
             Err(failed(std::io::Error::other(why)))
@@ -419,12 +432,12 @@ fn turn(path: &Path, wait_max: Duration) -> Result<File, StorageError> {
     }
 }
 
-/// Which file is at its place now.
-fn place(path: &Path) -> Result<Option<FileIdentity>, StorageError> {
+/// Which file the path names now; `None` if there is none.
+fn file_identity(path: &Path) -> Result<Option<FileIdentity>, StorageError> {
     FileIdentity::from_path(path).map_err(|error| StorageError::new("look at", path, error))
 }
 
-/// Views only save time: where a newer program keeps its own, there are none.
+/// Views only save time: under the file of a newer program there are none, which is no error.
 fn unless_newer<T: Default>(answer: Result<T, ReadError>) -> Result<T, ReadError> {
     match answer {
         Err(error) if error.is_newer_format() => Ok(T::default()),
@@ -432,22 +445,22 @@ fn unless_newer<T: Default>(answer: Result<T, ReadError>) -> Result<T, ReadError
     }
 }
 
-/// Opens the file that is there, or begins one if there is none or it is none of ours.
-fn open_or_begin(path: &Path) -> Result<Connection, Failure> {
-    // Whoever deletes it deletes that name alone. What is left beside it belongs to the file that
-    // others may still have open, and would be taken for that of the new one.
-    if place(path)?.is_none() {
-        return begin(path);
+/// Opens the file that is there, or creates an empty one if there is none or it is none of ours.
+fn open_or_create(path: &Path) -> Result<Connection, DerivedError> {
+    // Users delete the main file alone. The write-ahead log beside it belongs to the deleted file,
+    // which other processes may still have open, and SQLite would apply it to a new one.
+    if file_identity(path)?.is_none() {
+        return create_empty(path);
     }
     match open_known(path) {
-        Err(Failure::Sqlite(error)) if is_unusable(&error) => begin(path),
+        Err(DerivedError::Sqlite(error)) if is_unusable(&error) => create_empty(path),
         opened => opened,
     }
 }
 
 /// Opens the file that is there, if it is one of ours in this version. One that a newer program
 /// made is not touched.
-fn open_known(path: &Path) -> Result<Connection, Failure> {
+fn open_known(path: &Path) -> Result<Connection, DerivedError> {
     let connection = connect(path)?;
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let format = number("user_version")?;
@@ -467,28 +480,28 @@ fn open_known(path: &Path) -> Result<Connection, Failure> {
         let error = ffi::Error::new(ffi::SQLITE_NOTADB);
         return Err(rusqlite::Error::SqliteFailure(error, Some(why)).into());
     }
-    settle(&connection)?;
+    configure(&connection)?;
     Ok(connection)
 }
 
-/// Opens a connection. A file that is missing is not made here: see [`open_or_begin`].
+/// Opens a connection. A file that is missing is not created here: see [`open_or_create`].
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Whoever closes a database last removes its log, and does so by name: without the turn that
-    // may be the log of a file that another process has begun meanwhile.
+    // The connection that closes a database last removes the write-ahead log by its name. Without
+    // the file lock, that may be the log of a file that another process has created meanwhile.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }
 
 /// Gives a connection every setting it needs.
-fn settle(connection: &Connection) -> rusqlite::Result<()> {
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
-        // Readers go on while the index is fed. After a power cut the last batches may be gone;
-        // they are indexed again, so no commit waits for the disk. No memory mapping: a file cut
-        // short by somebody else must be an error, not the end of the process.
+        // WAL: readers continue while the index is written. NORMAL: after a power cut the last
+        // transactions may be gone; they are indexed again, so no commit waits for the disk. No
+        // memory mapping: a file that another program cuts short must be an error, not SIGBUS.
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA mmap_size = 0;
@@ -497,8 +510,8 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Puts an empty file in the place of whatever is there.
-fn begin(path: &Path) -> Result<Connection, Failure> {
+/// Replaces the file that is there, if any, by an empty one.
+fn create_empty(path: &Path) -> Result<Connection, DerivedError> {
     let cannot = |error| StorageError::new("begin", path, error);
     // The main file first: SQLite throws away a write-ahead log whose file is gone, but would
     // believe a file whose log is gone.
@@ -514,13 +527,11 @@ fn begin(path: &Path) -> Result<Connection, Failure> {
     }
     create_private(path).map_err(cannot)?;
     let mut connection = connect(path)?;
-    settle(&connection)?;
+    configure(&connection)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(&format!(
-        // `state` has one row: how far the log is indexed, which days occur and how many deletions
-        // were followed. `stretches` are events that were indexed together, `leaves` their words,
-        // each leaf under its first one; `gone` are events whose words are still there. `replaced`
-        // are events that a fuller account stands in for. `forgotten` are deleted sessions.
+        // The tables of the index are described in `event_search::sqlite_index`. `forgotten` are
+        // deleted sessions whose events have left the index.
         "CREATE TABLE state (
              indexed INTEGER NOT NULL,
              first_day INTEGER NOT NULL,
@@ -574,8 +585,8 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Whether an error tells that the file must be begun again: it is damaged, or shorter than what
-/// stands beside it says.
+/// Whether an error means that the file has to be replaced: it is damaged, or shorter than its
+/// write-ahead log says.
 fn is_unusable(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
         || error
@@ -587,7 +598,8 @@ fn failed(action: &'static str, path: &Path, error: rusqlite::Error) -> StorageE
     StorageError::new(action, path, error)
 }
 
-/// A panic of another thread leaves connections as they were; SQLite rolls back what was open.
+/// A poisoned lock is no danger: the connections are as they were, and SQLite rolls back a
+/// transaction that a panic left open.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

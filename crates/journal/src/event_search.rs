@@ -24,7 +24,7 @@ use ::search::{IndexReader, IndexSnapshot, SearchCursor, TextQuery};
 use event::{EventId, EventKey, SessionId};
 
 use crate::backlog::UnindexedEvent;
-use crate::derived::{Derived, Failure};
+use crate::derived::{Derived, DerivedError};
 use crate::store::Direction;
 use crate::{ReadError, Recorded};
 use documents::EventDocuments;
@@ -173,15 +173,15 @@ pub(crate) fn find_by_key(
 fn with_index<T>(
     derived: Option<&Derived>,
     action: &'static str,
-    ask: impl Fn(Option<&SqliteIndex<'_>>) -> Result<T, Failure>,
+    ask: impl Fn(Option<&SqliteIndex<'_>>) -> Result<T, DerivedError>,
 ) -> Result<T, ReadError> {
     match derived {
         Some(derived) => {
             derived.read(action, |connection| ask(Some(&SqliteIndex::new(connection))))
         }
-        None => ask(None).map_err(|failure| match failure {
-            Failure::Read(error) => error,
-            Failure::Sqlite(_) | Failure::Replaced => {
+        None => ask(None).map_err(|error| match error {
+            DerivedError::Read(error) => error,
+            DerivedError::Sqlite(_) | DerivedError::Replaced => {
                 unreachable!("without an index there is no database")
             }
         }),

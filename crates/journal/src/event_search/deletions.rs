@@ -11,7 +11,7 @@ use rusqlite::Transaction;
 use super::sqlite_index::{IndexState, SqliteIndex};
 use super::{Corpus, keywords};
 use crate::ReadError;
-use crate::derived::{Derived, Failure};
+use crate::derived::{Derived, DerivedError};
 
 /// Forgets every session that was deleted since the last time.
 pub(crate) fn forget_deleted(corpus: &dyn Corpus, derived: &Derived) -> Result<(), ReadError> {
@@ -32,7 +32,7 @@ pub(super) fn follow_deletions(
     tx: &Transaction<'_>,
     corpus: &dyn Corpus,
     state: &mut IndexState,
-) -> Result<(), Failure> {
+) -> Result<(), DerivedError> {
     let deletions = corpus.deletions()?;
     if deletions == state.deletions {
         return Ok(());
@@ -59,7 +59,7 @@ fn deleted_positions(
     index: &SqliteIndex<'_>,
     corpus: &dyn Corpus,
     session_id: &SessionId,
-) -> Result<Vec<u64>, Failure> {
+) -> Result<Vec<u64>, DerivedError> {
     let term = keywords::session(session_id);
     let positions =
         IndexReader::new(index).docs_with_any(vec![term], &(0..u64::MAX), usize::MAX)?;

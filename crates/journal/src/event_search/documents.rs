@@ -8,7 +8,7 @@ use event::Kind;
 use super::Corpus;
 use super::filter::Filter;
 use crate::Recorded;
-use crate::derived::Failure;
+use crate::derived::DerivedError;
 use crate::store::Direction;
 
 /// What the words of people and agents count more than output of tools and machines: more than
@@ -23,9 +23,9 @@ pub(super) struct EventDocuments<'a> {
 
 impl DocumentSource for EventDocuments<'_> {
     type Document = Recorded;
-    type Error = Failure;
+    type Error = DerivedError;
 
-    fn last_id(&self) -> Result<DocId, Failure> {
+    fn last_id(&self) -> Result<DocId, DerivedError> {
         Ok(self.corpus.tail()?)
     }
 
@@ -33,7 +33,7 @@ impl DocumentSource for EventDocuments<'_> {
         &self,
         ids: RangeInclusive<DocId>,
         order: Order,
-    ) -> Result<Vec<Recorded>, Failure> {
+    ) -> Result<Vec<Recorded>, DerivedError> {
         let direction = match order.is_newest_first() {
             true => Direction::NewestFirst,
             false => Direction::OldestFirst,
@@ -41,7 +41,7 @@ impl DocumentSource for EventDocuments<'_> {
         Ok(self.corpus.page(ids, direction)?)
     }
 
-    fn read_document(&self, id: DocId) -> Result<Option<Recorded>, Failure> {
+    fn read_document(&self, id: DocId) -> Result<Option<Recorded>, DerivedError> {
         Ok(self.corpus.at(id)?)
     }
 
@@ -49,7 +49,7 @@ impl DocumentSource for EventDocuments<'_> {
         document.position
     }
 
-    fn supersedes(&self, document: &Recorded) -> Result<Option<DocId>, Failure> {
+    fn supersedes(&self, document: &Recorded) -> Result<Option<DocId>, DerivedError> {
         let event = &document.event;
         match event.amends() {
             Some(first) => Ok(self.corpus.position(&event.session_id, &first)?),
@@ -57,7 +57,7 @@ impl DocumentSource for EventDocuments<'_> {
         }
     }
 
-    fn accepts(&self, document: &Recorded) -> Result<bool, Failure> {
+    fn accepts(&self, document: &Recorded) -> Result<bool, DerivedError> {
         Ok(self.filter.accepts(&document.event, self.corpus)?)
     }
 

@@ -10,7 +10,7 @@ use super::deletions::follow_deletions;
 use super::keywords::{EventKeywords, day_of};
 use super::sqlite_index::{IndexState, SqliteIndex};
 use crate::backlog::UnindexedEvent;
-use crate::derived::{Derived, Failure};
+use crate::derived::{Derived, DerivedError};
 use crate::store::Direction;
 use crate::{ReadError, Recorded};
 
@@ -37,7 +37,7 @@ pub(crate) fn index_events(
     corpus: &dyn Corpus,
     derived: &Derived,
 ) -> Result<IndexProgress, ReadError> {
-    let _turn = derived.feeding();
+    let _lock = derived.lock_indexing();
     let state = derived.read("read", |connection| SqliteIndex::new(connection).state())?;
     let tail = corpus.tail()?;
     if tail < state.indexed {
@@ -93,7 +93,7 @@ impl<'a, 'c> EventIndexer<'a, 'c> {
     }
 
     /// Indexes the next few events; whether there were any.
-    fn add_some(&mut self) -> Result<bool, Failure> {
+    fn add_some(&mut self) -> Result<bool, DerivedError> {
         let next = self.state.indexed + 1;
         // Events that are still in memory need not be read and unpacked.
         let fresh = self.corpus.fresh(next);
@@ -111,12 +111,12 @@ impl<'a, 'c> EventIndexer<'a, 'c> {
     }
 
     /// Writes the segment; returns how many events it has and how far the index is now.
-    fn finish(self) -> Result<(usize, IndexState), Failure> {
+    fn finish(self) -> Result<(usize, IndexState), DerivedError> {
         self.writer.finish()?;
         Ok((self.events, self.state))
     }
 
-    fn add_event(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
+    fn add_event(&mut self, position: u64, draft: &Draft) -> Result<(), DerivedError> {
         self.events += 1;
         self.state.indexed = position;
         self.add_document(position, draft)?;
@@ -129,7 +129,7 @@ impl<'a, 'c> EventIndexer<'a, 'c> {
     }
 
     /// Adds the words and keywords of an event, if it can be searched or looked up at all.
-    fn add_document(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
+    fn add_document(&mut self, position: u64, draft: &Draft) -> Result<(), DerivedError> {
         let fields = draft.search_fields();
         if fields.texts.is_empty() && fields.keys.is_empty() {
             return Ok(());

@@ -17,7 +17,7 @@ use std::ops::{ControlFlow, Range};
 use ::search::{CorruptBlock, DocId, IndexStore, IndexStoreMut, Segment};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::derived::Failure;
+use crate::derived::DerivedError;
 
 /// The index as one connection sees it. Changes belong into a transaction of the connection.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ impl<'a> SqliteIndex<'a> {
         SqliteIndex { connection }
     }
 
-    pub(super) fn state(&self) -> Result<IndexState, Failure> {
+    pub(super) fn state(&self) -> Result<IndexState, DerivedError> {
         const SQL: &str = "SELECT indexed, first_day, last_day, deletions FROM state";
         let read = |row: &Row<'_>| {
             Ok(IndexState {
@@ -55,7 +55,7 @@ impl<'a> SqliteIndex<'a> {
         Ok(self.connection.prepare_cached(SQL)?.query_row([], read)?)
     }
 
-    pub(super) fn save_state(&mut self, state: IndexState) -> Result<(), Failure> {
+    pub(super) fn save_state(&mut self, state: IndexState) -> Result<(), DerivedError> {
         const SQL: &str =
             "UPDATE state SET indexed = ?1, first_day = ?2, last_day = ?3, deletions = ?4";
         let IndexState { indexed, first_day, last_day, deletions } = state;
@@ -66,16 +66,16 @@ impl<'a> SqliteIndex<'a> {
 }
 
 impl IndexStore for SqliteIndex<'_> {
-    type Error = Failure;
+    type Error = DerivedError;
 
-    fn shards(&self) -> Result<Vec<u64>, Failure> {
+    fn shards(&self) -> Result<Vec<u64>, DerivedError> {
         let sql = "SELECT DISTINCT part FROM stretches ORDER BY part";
         let mut select = self.connection.prepare_cached(sql)?;
         let shards = select.query_map([], |row| Ok(row.get::<_, i64>(0)? as u64))?;
         Ok(shards.collect::<Result<_, _>>()?)
     }
 
-    fn segments(&self, shard: u64) -> Result<Vec<Segment>, Failure> {
+    fn segments(&self, shard: u64) -> Result<Vec<Segment>, DerivedError> {
         let sql =
             "SELECT number, first, behind, events FROM stretches WHERE part = ?1 ORDER BY first";
         let read = |row: &Row<'_>| {
@@ -90,27 +90,27 @@ impl IndexStore for SqliteIndex<'_> {
         Ok(select.query_map([shard as i64], read)?.collect::<Result<_, _>>()?)
     }
 
-    fn tombstones(&self, shard: u64) -> Result<HashSet<u32>, Failure> {
+    fn tombstones(&self, shard: u64) -> Result<HashSet<u32>, DerivedError> {
         let mut select =
             self.connection.prepare_cached("SELECT place FROM gone WHERE part = ?1")?;
         let offsets = select.query_map([shard as i64], |row| row.get(0))?;
         Ok(offsets.collect::<Result<_, _>>()?)
     }
 
-    fn is_superseded(&self, id: DocId) -> Result<bool, Failure> {
+    fn is_superseded(&self, id: DocId) -> Result<bool, DerivedError> {
         let mut select =
             self.connection.prepare_cached("SELECT 1 FROM replaced WHERE position = ?1")?;
         Ok(select.exists([id as i64])?)
     }
 
-    fn block_at(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+    fn block_at(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, DerivedError> {
         let sql = "SELECT bytes FROM leaves WHERE stretch = ?1 AND word <= ?2 \
                    ORDER BY word DESC LIMIT 1";
         let mut select = self.connection.prepare_cached(sql)?;
         Ok(select.query_row(params![segment_id, term], |row| row.get(0)).optional()?)
     }
 
-    fn block_after(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+    fn block_after(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, DerivedError> {
         let sql = "SELECT bytes FROM leaves WHERE stretch = ?1 AND word > ?2 \
                    ORDER BY word LIMIT 1";
         let mut select = self.connection.prepare_cached(sql)?;
@@ -121,8 +121,8 @@ impl IndexStore for SqliteIndex<'_> {
         &self,
         segment_id: i64,
         term: &[u8],
-        visit: &mut dyn FnMut(Vec<u8>) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<(), Failure> {
+        visit: &mut dyn FnMut(Vec<u8>) -> Result<ControlFlow<()>, DerivedError>,
+    ) -> Result<(), DerivedError> {
         let sql = "SELECT bytes FROM leaves WHERE stretch = ?1 AND word > ?2 ORDER BY word";
         let mut select = self.connection.prepare_cached(sql)?;
         let mut rows = select.query(params![segment_id, term])?;
@@ -136,7 +136,7 @@ impl IndexStore for SqliteIndex<'_> {
 }
 
 impl IndexStoreMut for SqliteIndex<'_> {
-    fn next_segment_id(&self) -> Result<i64, Failure> {
+    fn next_segment_id(&self) -> Result<i64, DerivedError> {
         let mut select = self.connection.prepare_cached("SELECT max(number) FROM stretches")?;
         let last: Option<i64> = select.query_row([], |row| row.get(0))?;
         Ok(last.unwrap_or(0) + 1)
@@ -147,14 +147,14 @@ impl IndexStoreMut for SqliteIndex<'_> {
         segment_id: i64,
         first_term: &[u8],
         bytes: &[u8],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DerivedError> {
         let sql = "INSERT INTO leaves (stretch, word, bytes) VALUES (?1, ?2, ?3)";
         let values = params![segment_id, first_term, bytes];
         self.connection.prepare_cached(sql)?.execute(values)?;
         Ok(())
     }
 
-    fn put_segment(&mut self, shard: u64, segment: &Segment) -> Result<(), Failure> {
+    fn put_segment(&mut self, shard: u64, segment: &Segment) -> Result<(), DerivedError> {
         let sql = "INSERT INTO stretches (number, part, first, behind, events) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
         let Segment { id, offsets: Range { start, end }, doc_count } = segment;
@@ -163,7 +163,7 @@ impl IndexStoreMut for SqliteIndex<'_> {
         Ok(())
     }
 
-    fn remove_segment(&mut self, segment_id: i64) -> Result<(), Failure> {
+    fn remove_segment(&mut self, segment_id: i64) -> Result<(), DerivedError> {
         for sql in
             ["DELETE FROM leaves WHERE stretch = ?1", "DELETE FROM stretches WHERE number = ?1"]
         {
@@ -172,20 +172,20 @@ impl IndexStoreMut for SqliteIndex<'_> {
         Ok(())
     }
 
-    fn put_tombstone(&mut self, shard: u64, offset: u32) -> Result<(), Failure> {
+    fn put_tombstone(&mut self, shard: u64, offset: u32) -> Result<(), DerivedError> {
         let sql = "INSERT OR IGNORE INTO gone VALUES (?1, ?2)";
         self.connection.prepare_cached(sql)?.execute(params![shard as i64, offset])?;
         Ok(())
     }
 
-    fn remove_tombstones(&mut self, shard: u64, offsets: Range<u32>) -> Result<(), Failure> {
+    fn remove_tombstones(&mut self, shard: u64, offsets: Range<u32>) -> Result<(), DerivedError> {
         let sql = "DELETE FROM gone WHERE part = ?1 AND place >= ?2 AND place < ?3";
         let values = params![shard as i64, offsets.start, offsets.end];
         self.connection.prepare_cached(sql)?.execute(values)?;
         Ok(())
     }
 
-    fn put_superseded(&mut self, id: DocId) -> Result<(), Failure> {
+    fn put_superseded(&mut self, id: DocId) -> Result<(), DerivedError> {
         let sql = "INSERT OR IGNORE INTO replaced VALUES (?1)";
         self.connection.prepare_cached(sql)?.execute([id as i64])?;
         Ok(())
@@ -193,10 +193,10 @@ impl IndexStoreMut for SqliteIndex<'_> {
 }
 
 /// A corrupt block is a corrupt file: `derived` begins it again.
-impl From<CorruptBlock> for Failure {
-    fn from(_: CorruptBlock) -> Failure {
+impl From<CorruptBlock> for DerivedError {
+    fn from(_: CorruptBlock) -> DerivedError {
         let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
         let what = Some("a term block of the search index".to_owned());
-        Failure::Sqlite(rusqlite::Error::SqliteFailure(corrupt, what))
+        DerivedError::Sqlite(rusqlite::Error::SqliteFailure(corrupt, what))
     }
 }
