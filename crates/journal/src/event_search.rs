@@ -63,7 +63,7 @@ pub(crate) trait Corpus {
     }
 
     /// The event at a position, if it was not deleted.
-    fn at(&self, position: u64) -> Result<Option<Recorded>, ReadError> {
+    fn event_at(&self, position: u64) -> Result<Option<Recorded>, ReadError> {
         Ok(self.page(position..=position, Direction::OldestFirst)?.pop())
     }
 
@@ -157,7 +157,7 @@ pub(crate) fn find_by_key(
             let positions = reader.docs_with_any(terms.collect(), &(0..indexed + 1), KEYED_MAX)?;
             for position in positions {
                 // The index keeps keys as hashes, so the event decides.
-                found.extend(corpus.at(position)?.filter(has_key));
+                found.extend(corpus.event_at(position)?.filter(has_key));
             }
         }
         loop {

@@ -59,10 +59,10 @@ pub(crate) struct Candidates<'a, D: DocumentSource, S> {
     /// The last candidate that was given out.
     done: Option<DocId>,
     ready: VecDeque<CandidateDoc<D::Document>>,
-    stages: VecDeque<Stage>,
+    stages: VecDeque<CandidateStage>,
 }
 
-enum Stage {
+enum CandidateStage {
     Unindexed,
     Shard {
         shard: u64,
@@ -95,6 +95,8 @@ where
         let Some(index) = &self.index else { return Ok(0) };
         let ids = self.ids_after(None);
         let mut total = 0;
+        // Counts that the page has found out anyway are used even beyond the limit: they cost
+        // nothing.
         for shard in index.shards()?.into_iter().rev() {
             let mut counts = self.counts.borrow_mut();
             let known = counts.entry((query.clone(), shard));
@@ -160,7 +162,7 @@ where
     D: DocumentSource,
     S: IndexStore<Error = D::Error>,
 {
-    /// The candidates of a tier that come after `done`, of which some `wanted` will be looked at.
+    /// The candidates of a tier that come after `done`. The caller will look at about `wanted`.
     pub(crate) fn new(
         sources: &'a CandidateSources<'a, D, S>,
         tier: usize,
@@ -176,21 +178,21 @@ where
                     shards.reverse();
                 }
                 let near = sources.scan_first(plan, &shards, tier, done, wanted)?;
-                stages.extend(near.map(|until| Stage::Scan { until }));
+                stages.extend(near.map(|until| CandidateStage::Scan { until }));
                 let shards = shards.into_iter();
-                stages.extend(shards.map(|shard| Stage::Shard { shard, is_begun: false }));
+                stages.extend(shards.map(|shard| CandidateStage::Shard { shard, is_begun: false }));
             }
             // Documents that are read through have no further tiers.
-            (Some(_), None) if tier == 0 => stages.push_back(Stage::Scan {
+            (Some(_), None) if tier == 0 => stages.push_back(CandidateStage::Scan {
                 until: if is_newest_first { 0 } else { sources.indexed },
             }),
             _ => {}
         }
         // What is not indexed is newer than everything that is.
         if is_newest_first {
-            stages.push_front(Stage::Unindexed);
+            stages.push_front(CandidateStage::Unindexed);
         } else {
-            stages.push_back(Stage::Unindexed);
+            stages.push_back(CandidateStage::Unindexed);
         }
         Ok(Candidates { sources, tier, done, ready: VecDeque::new(), stages })
     }
@@ -201,6 +203,8 @@ where
                 self.done = Some(candidate.id);
                 return Ok(Some(candidate));
             }
+            // A stage gives some candidates at a time and comes back to the front with its rest,
+            // so a page that fills early reads little.
             let Some(stage) = self.stages.pop_front() else { return Ok(None) };
             if let Some(rest) = self.fetch_stage(stage)? {
                 self.stages.push_front(rest);
@@ -209,14 +213,14 @@ where
     }
 
     /// Gets the next candidates of a stage ready; gives back what is left of it.
-    fn fetch_stage(&mut self, stage: Stage) -> Result<Option<Stage>, D::Error> {
+    fn fetch_stage(&mut self, stage: CandidateStage) -> Result<Option<CandidateStage>, D::Error> {
         match stage {
-            Stage::Unindexed => {
+            CandidateStage::Unindexed => {
                 self.fetch_unindexed();
                 Ok(None)
             }
-            Stage::Shard { shard, is_begun } => self.fetch_shard(shard, is_begun),
-            Stage::Scan { until } => self.fetch_scan(until),
+            CandidateStage::Shard { shard, is_begun } => self.fetch_shard(shard, is_begun),
+            CandidateStage::Scan { until } => self.fetch_scan(until),
         }
     }
 
@@ -232,9 +236,15 @@ where
         }
     }
 
-    fn fetch_shard(&mut self, shard: u64, is_begun: bool) -> Result<Option<Stage>, D::Error> {
+    fn fetch_shard(
+        &mut self,
+        shard: u64,
+        is_begun: bool,
+    ) -> Result<Option<CandidateStage>, D::Error> {
         let sources = self.sources;
         let (Some(index), Some(plan)) = (&sources.index, &sources.plan) else { return Ok(None) };
+        // `done` has moved on with every candidate given out, so the scan before this stage and
+        // an earlier fetch of this shard leave nothing to be found twice.
         let ids = sources.ids_after(self.done);
         let Some(query) = plan.tiers.get(self.tier) else { return Ok(None) };
         if ids.is_empty() || !overlaps_shard(shard, &ids) {
@@ -250,10 +260,10 @@ where
             sources.counts.borrow_mut().insert(known, docs.len());
         }
         self.ready.extend(docs.into_iter().map(CandidateDoc::unread));
-        Ok((!is_whole).then_some(Stage::Shard { shard, is_begun: true }))
+        Ok((!is_whole).then_some(CandidateStage::Shard { shard, is_begun: true }))
     }
 
-    fn fetch_scan(&mut self, until: DocId) -> Result<Option<Stage>, D::Error> {
+    fn fetch_scan(&mut self, until: DocId) -> Result<Option<CandidateStage>, D::Error> {
         let sources = self.sources;
         let Range { start, end } = sources.ids_after(self.done);
         let ids = if sources.order.is_newest_first() {
@@ -270,7 +280,7 @@ where
             id: sources.documents.doc_id(&document),
             document: Some(document),
         }));
-        Ok((!is_over).then_some(Stage::Scan { until }))
+        Ok((!is_over).then_some(CandidateStage::Scan { until }))
     }
 }
 

@@ -40,6 +40,7 @@ impl<'s, S: IndexStoreMut> IndexWriter<'s, S> {
 
     /// Begins the next document. Its id must be higher than that of the one before.
     pub fn start_document(&mut self, id: DocId) -> Result<DocumentWriter<'_>, S::Error> {
+        // Postings are offsets in one shard, so a segment cannot cross into the next.
         if shard_of(id) != self.shard {
             let buffer = std::mem::take(&mut self.buffer);
             add_segment(self.store, self.shard, &buffer)?;

@@ -28,6 +28,7 @@ pub(crate) fn score_texts(folded: &[String], query: &TextQuery) -> f64 {
         let matches = count_matches(folded, term) as f64;
         matches / (matches + damping)
     };
+    // The mean over the terms: a query of many words scores in the same range as one of one.
     let mean = query.terms.iter().map(score_term).sum::<f64>() / query.terms.len().max(1) as f64;
     match &query.phrase {
         None => mean,

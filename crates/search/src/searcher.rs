@@ -114,6 +114,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
         S: IndexStore<Error = D::Error>,
     {
         let limit = self.query.limit.clamp(1, HITS_MAX);
+        // Ordered by id, each match is final at once; ranking needs a window to sort.
         let window_len = if self.query.order == Order::Best { WINDOW_LEN } else { 1 };
         let mut page = ScoredPage { docs: Vec::new(), next: None, seen: 0, is_cut: false };
         let mut shown = from.shown as usize;
@@ -139,6 +140,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
                 // Stable: of equal scores the one that was visited first stays first.
                 window.sort_by(|a: &ScoredDoc, b| b.score.total_cmp(&a.score));
                 for (index, scored) in window.into_iter().enumerate().skip(shown) {
+                    // One hit more than fits proves that there is a next page.
                     if page.docs.len() == limit {
                         let (tier, shown) = (tier as u64, index as u64);
                         page.next = Some(SearchCursor { tier, done: before, shown, ..from });
@@ -147,6 +149,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
                     }
                     page.docs.push(scored);
                 }
+                // Only the first window of a page can have hits that were shown before.
                 shown = 0;
                 if page.is_cut {
                     page.next = Some(SearchCursor { tier: tier as u64, done, shown: 0, ..from });
@@ -176,6 +179,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
         };
         let Some(document) = document else { return Ok(None) };
         let Some(folded) = self.matching_texts(&document)? else { return Ok(None) };
+        // After the comparison, which most candidates of a scan fail: this asks the store.
         if sources.is_superseded(id)? {
             return Ok(None);
         }
@@ -209,6 +213,8 @@ impl<D: DocumentSource> Searcher<'_, D> {
             }
             None => (None, 0),
         };
+        // Documents that are read through because the index cannot help stand in one tier, so the
+        // unindexed ones have to as well.
         let has_tiers = index.is_none() || plan.is_some();
         let unindexed = self.read_unindexed(indexed, as_of, has_tiers)?;
         let (documents, counts) = (self.documents, RefCell::default());

@@ -39,6 +39,7 @@ pub(crate) fn cut_snippet(texts: &[String], query: &TextQuery) -> Snippet {
         if best.as_ref().is_none_or(|(most, _)| terms_shown > *most) {
             best = Some((terms_shown, cut_around(text, &matches, first)));
         }
+        // A later text cannot show more, and texts come most telling first.
         if terms_shown == query.terms.len() {
             break;
         }
@@ -53,6 +54,7 @@ fn find_matches(text: &str, query: &TextQuery) -> Vec<TermMatch> {
     for (index, term) in query.terms.iter().enumerate() {
         let mut from = 0;
         while let Some(range) = term.find(&folded.text, from) {
+            // A match is never empty, but this loop must end even if it were.
             from = range.end.max(range.start + 1);
             matches.push(TermMatch { range: folded.origin(range), term: index });
             if matches.len() >= MATCHES_MAX * (index + 1) {

@@ -91,7 +91,7 @@ impl TextQuery {
         self.terms.is_empty()
     }
 
-    /// Whether every term stands somewhere in the folded texts of one document.
+    /// Whether every term stands in at least one of the folded texts of a document.
     pub(crate) fn matches(&self, folded: &[String]) -> bool {
         let stands = |term: &QueryTerm| folded.iter().any(|text| term.find(text, 0).is_some());
         self.terms.iter().all(stands)
@@ -237,7 +237,7 @@ impl TermLookups {
         TermLookups { terms, are_exact }
     }
 
-    /// Whether some term may also be a prefix.
+    /// Whether a term may also be a prefix.
     pub(crate) fn have_prefixes(&self) -> bool {
         self.terms.iter().any(|lookup| lookup.extent == TermExtent::WholeOrPrefix)
     }

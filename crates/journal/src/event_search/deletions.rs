@@ -66,7 +66,7 @@ fn deleted_positions(
     let mut deleted = Vec::new();
     for position in positions {
         // The index keeps the name as a hash, which another session may share.
-        if corpus.at(position)?.is_none() {
+        if corpus.event_at(position)?.is_none() {
             deleted.push(position);
         }
     }

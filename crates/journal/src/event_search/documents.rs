@@ -42,7 +42,7 @@ impl DocumentSource for EventDocuments<'_> {
     }
 
     fn read_document(&self, id: DocId) -> Result<Option<Recorded>, DerivedError> {
-        Ok(self.corpus.at(id)?)
+        Ok(self.corpus.event_at(id)?)
     }
 
     fn doc_id(&self, document: &Recorded) -> DocId {

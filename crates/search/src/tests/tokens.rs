@@ -74,7 +74,7 @@ fn terms_of(texts: &[&str]) -> Vec<String> {
     collect_postings(&postings).into_iter().map(|(term, _)| term).collect()
 }
 
-/// Words of all lengths in several scripts, with and without something in between.
+/// Words of all lengths in several scripts, with and without separators.
 fn text_of_all_kinds() -> impl Strategy<Value = String> {
     "([a-z0-9_]{1,80}|[a-z]{1,9}[ .:-]{1,3}|[äжα]{1,3}|[用户登]{1,4}|[–“→]{1,2}|[ \\n]{1,70}){0,40}"
 }
