@@ -11,7 +11,7 @@
 
 mod payload; // what an agent hands to a hook
 mod memory; // calls and questions that a later call is about
-mod heard; // facts of hooks, recorded
+mod ingest_hook; // facts of hooks, recorded
 mod place; // where agents look for hooks
 
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use event::payload::{
 use event::{Kind, Raw};
 use serde::{Deserialize, Serialize};
 
-pub use heard::{Heard, HookOnlyEvent, hook_only_events};
+pub use ingest_hook::{Heard, HookOnlyEvent, hook_only_events};
 pub use memory::HookMemory;
 pub use payload::Payload;
 pub use place::{HookForm, HookPlace};

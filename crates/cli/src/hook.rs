@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use capture::{Payload, hooked};
-use hooks::{HookLog, Signals, Spool};
+use hooks::{HookReport, Signals, Spool};
 use ingest::{hook_call, signal_of};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -175,7 +175,7 @@ impl HookInvocation {
             | HookResult::MaybeCursor(_) => Ok(()),
             HookResult::Failed(why) => Err(why),
         };
-        let log = HookLog::of(folder);
+        let log = HookReport::of(folder);
         match left {
             Ok(()) => log.called(&self.agent, world::now()),
             Err(why) => log.failed(&self.agent, &self.event, why, world::now()),

@@ -18,10 +18,10 @@ use crate::log::{Log, Part};
 use crate::news::News;
 use crate::opened::Opened;
 use crate::settings::Settings;
+use ingest::HookQueue;
 use ingest::Import;
-use ingest::Intake;
 use ingest::{Caught, Ingest, IngestError};
-use ingest::{Hearing, leave_all};
+use ingest::{HookIngest, leave_all};
 
 /// Time between two tries when nothing can be recorded; it doubles up to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ pub(crate) struct Tools {
     pub log: Log,
     pub health: Health,
     /// What hooks hand over.
-    pub intake: Intake,
+    pub hook_queue: HookQueue,
 }
 
 /// Says something when it goes.
@@ -220,7 +220,7 @@ impl Worker {
     /// What hooks were told is taken has to outlive the time in which nobody hears it.
     fn leave_calls(&self) {
         if let Some(folder) = self.tools.opened.journal().dir() {
-            leave_all(&self.tools.intake, folder);
+            leave_all(&self.tools.hook_queue, folder);
         }
     }
 
@@ -234,14 +234,14 @@ impl Worker {
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
         let _claim = ingest.claim()?;
         self.tools.health.set_part("capture", "catching_up");
-        let mut hearing = Hearing::of(&journal, self.tools.intake.clone());
-        self.catch_up(&ingest, edition, &mut hearing)?;
+        let mut hook_ingest = HookIngest::of(&journal, self.tools.hook_queue.clone());
+        self.catch_up(&ingest, edition, &mut hook_ingest)?;
         if self.control.is_over(edition) {
             return Ok(());
         }
         self.recover();
         self.tools.health.set_part("capture", "running");
-        self.follow(&ingest, edition, &mut hearing)
+        self.follow(&ingest, edition, &mut hook_ingest)
     }
 
     /// Reads what is there, in slices, giving way to others.
@@ -249,7 +249,7 @@ impl Worker {
         &mut self,
         ingest: &Ingest<'_>,
         edition: u64,
-        hearing: &mut Hearing,
+        hook_ingest: &mut HookIngest,
     ) -> Result<(), IngestError> {
         let stop = StopFlag::default();
         let asked = stop.clone();
@@ -272,7 +272,7 @@ impl Worker {
                             tools.show(backlog);
                         }
                     };
-                    let caught = ingest.catch_up(hearing, &mut known, &stop, SLICE, tell)?;
+                    let caught = ingest.catch_up(hook_ingest, &mut known, &stop, SLICE, tell)?;
                     if told.take().is_some() {
                         tools.recover();
                     }
@@ -312,10 +312,10 @@ impl Worker {
         &mut self,
         ingest: &Ingest<'_>,
         edition: u64,
-        hearing: &mut Hearing,
+        hook_ingest: &mut HookIngest,
     ) -> Result<(), IngestError> {
         let Worker { tools, control, .. } = self;
-        let Tools { news, log, intake, health, .. } = tools;
+        let Tools { news, log, hook_queue, health, .. } = tools;
         let (is_over, waker) = (StopFlag::default(), SubscriptionWaker::default());
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("news".to_owned());
@@ -335,13 +335,13 @@ impl Worker {
                 // There is room for one, and there is one.
                 let _ = stopping.send(stopper.clone());
                 control.interrupt_with(edition, move || stopper.stop());
-                intake.ring_with(ringer);
+                hook_queue.wake_with(ringer);
             };
             let tell = &mut |summary: &IngestSummary| {
                 health.add_misses(summary.misses);
                 warn(log, summary);
             };
-            let followed = ingest.follow_with(hearing, begun, tell);
+            let followed = ingest.follow_with(hook_ingest, begun, tell);
             is_over.ask();
             waker.wake();
             let told = told.join().unwrap_or_else(|panic| resume_unwind(panic));

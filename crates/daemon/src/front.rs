@@ -21,7 +21,7 @@ use crate::opened::Opened;
 use crate::settings::Http;
 use crate::telemetry::Telemeter;
 use crate::work::Worked;
-use ingest::Intake;
+use ingest::HookQueue;
 use views::ViewCache;
 
 /// Sessions whose facts are held for questions, some 4 KiB each.
@@ -51,7 +51,7 @@ pub(crate) struct Tools {
     pub log: Log,
     pub health: Health,
     /// Where facts go that agents export.
-    pub intake: Intake,
+    pub hook_queue: HookQueue,
 }
 
 /// The secrets of a journal's door, and its address.
@@ -81,8 +81,8 @@ impl Front {
     }
 
     fn try_open(tools: Tools, folder: &Path, wanted: &Http) -> Result<Front, OpenError> {
-        let Tools { opened, environment, clock, log, health, intake } = tools;
-        let telemeter = Telemeter::new(intake);
+        let Tools { opened, environment, clock, log, health, hook_queue } = tools;
+        let telemeter = Telemeter::new(hook_queue);
         let for_answers = environment.clone();
         let board = Board::default();
         let live = Arc::new(Live::new(opened.clone(), environment, clock, board.clone()));

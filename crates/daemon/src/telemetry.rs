@@ -7,7 +7,7 @@ use capture::{Telemetry, TelemetryFact};
 use event::Source;
 use wire::hook::{HookCall, HookFact, VERSION};
 
-use ingest::Intake;
+use ingest::HookQueue;
 
 /// Names that are counted. Further ones are counted together.
 const NAMES_MAX: usize = 1_000;
@@ -18,19 +18,19 @@ const OTHERS: &str = "others";
 /// Takes exports. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct Telemeter {
-    intake: Intake,
+    hook_queue: HookQueue,
     counted: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl Telemeter {
-    pub(crate) fn new(intake: Intake) -> Telemeter {
-        Telemeter { intake, ..Telemeter::default() }
+    pub(crate) fn new(hook_queue: HookQueue) -> Telemeter {
+        Telemeter { hook_queue, ..Telemeter::default() }
     }
 
     /// Takes what was exported; whether there was room for it. What an exporter brings again is
     /// known by its name and recorded once.
     pub(crate) fn take(&self, telemetry: Telemetry) -> bool {
-        let has_room = telemetry.reported.into_iter().all(|told| self.intake.offer(call(told)));
+        let has_room = telemetry.reported.into_iter().all(|told| self.hook_queue.offer(call(told)));
         if !has_room {
             return false;
         }

@@ -30,7 +30,7 @@ use crate::opened::Opened;
 use crate::past::Past;
 use crate::requests::{self, RequestsError};
 use crate::settings::{Settings, SettingsError};
-use ingest::{Door, Intake};
+use ingest::{HookListener, HookQueue};
 use segments::Zone;
 
 /// How long capture may take to end; what it has not recorded by then is read again next time.
@@ -163,7 +163,7 @@ struct Ready {
     supervisor: Arc<Supervisor>,
     capturing: Capturing,
     /// Where hooks hand over their calls.
-    door: Door,
+    hook_listener: HookListener,
     opened: Opened,
     bus: Handle,
     bus_thread: JoinHandle<Result<(), RunError>>,
@@ -203,9 +203,9 @@ impl Daemon {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
         }
 
-        let intake = Intake::with_daybook(&health_dir(&folder)).unwrap_or_else(|error| {
+        let hook_queue = HookQueue::open(&health_dir(&folder)).unwrap_or_else(|error| {
             log.warn(Part::Daemon, format!("calls of hooks cannot be written down: {error}"));
-            Intake::default()
+            HookQueue::default()
         });
         let health = Health::open(&health_dir(&folder));
         health.set_part("bus", "running");
@@ -218,7 +218,7 @@ impl Daemon {
             bus: bus.clone(),
             log: log.clone(),
             health: health.clone(),
-            intake: intake.clone(),
+            hook_queue: hook_queue.clone(),
         };
         let at_front = front::Tools {
             opened: opened.clone(),
@@ -226,12 +226,12 @@ impl Daemon {
             clock,
             log: log.clone(),
             health: health.clone(),
-            intake: tools.intake.clone(),
+            hook_queue: tools.hook_queue.clone(),
         };
         let capturing =
             Capturing::start(tools, settings.clone(), remote.farewell_of(Lost::Capture))
                 .map_err(UpError::Thread)?;
-        let door = Door::open(&wire::hook::socket(&folder), intake)?;
+        let hook_listener = HookListener::open(&wire::hook::socket(&folder), hook_queue)?;
         // Last: after a crash it ends what the former daemon left running first.
         let supervisor = supervise::SupervisorSettings::new(folder.clone(), program);
         let farewell = remote.farewell_of(Lost::Supervisor);
@@ -280,7 +280,7 @@ impl Daemon {
             asking,
             supervisor,
             capturing,
-            door,
+            hook_listener,
             opened,
             bus,
             bus_thread,
@@ -350,7 +350,7 @@ impl Ready {
         self.asking.stop();
         self.chaining.stop();
         self.stop_supervisor(incoming);
-        self.door.close();
+        self.hook_listener.close();
         self.capturing.stop();
         let until = Instant::now() + CAPTURE_WITHIN;
         while !self.capturing.is_over() {

@@ -23,7 +23,7 @@ use entries::{Changed, Entries, Found};
 use place::{Action, Place};
 use trust::{Trust, trust};
 
-use crate::hook_log::{HookFailure, HookLog};
+use crate::hook_report::{HookFailure, HookReport};
 
 /// What is needed to change the settings of agents.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl HookInstall<'_> {
     pub fn status(&self, agent: &str) -> Option<HookStatus> {
         let (agent, hooks) = find(agent)?;
         let place = self.place(agent, hooks);
-        let log = HookLog::of(self.journal);
+        let log = HookReport::of(self.journal);
         let mut status = HookStatus {
             agent,
             is_present: self.is_present(agent),

@@ -21,7 +21,7 @@ pub use signal::Signal;
 use signal::{BYTES_MAX, is_name};
 pub use signal::{kind, word};
 
-use crate::tray::{KEPT_MILLIS, Refused, Round, Tray, is_older, stamp};
+use crate::spool_dir::{KEPT_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older, stamp};
 
 /// Signals handled in one round. When there are more, the rest waits for the next one.
 const ROUND_MAX: usize = 1_000;
@@ -29,22 +29,22 @@ const ROUND_MAX: usize = 1_000;
 /// The folder of signals.
 #[derive(Debug)]
 pub struct Signals {
-    tray: Tray,
+    spool_dir: SpoolDir,
 }
 
 impl Signals {
     /// The signals of the journal in this folder.
     pub fn of(journal: &Path) -> Signals {
-        Signals { tray: Tray::new(journal.join("signals")) }
+        Signals { spool_dir: SpoolDir::new(journal.join("signals")) }
     }
 
     pub fn folder(&self) -> &Path {
-        self.tray.folder()
+        self.spool_dir.folder()
     }
 
     /// Makes the folder, for its owner only.
     pub fn make(&self) -> io::Result<()> {
-        self.tray.make()
+        self.spool_dir.make()
     }
 
     /// Leaves a signal. It is there whole or not at all. `dice` tells apart what is left at the
@@ -55,7 +55,7 @@ impl Signals {
 
     /// The same for one who has a name for it.
     pub fn leave_as(&self, name: &str, signal: &Signal) -> io::Result<()> {
-        self.tray.leave(&format!("{name}.json"), signal.encode().as_bytes())
+        self.spool_dir.leave(&format!("{name}.json"), signal.encode().as_bytes())
     }
 
     /// Handles what waits, in the order it happened. A signal stays until `apply_signal` is done with it.
@@ -63,8 +63,8 @@ impl Signals {
         &mut self,
         now: Time,
         apply_signal: &mut dyn FnMut(&SessionSignal<'_>) -> Result<SignalOutcome, CaptureError>,
-    ) -> Result<Round, CaptureError> {
-        let mut round = Round::default();
+    ) -> Result<SpoolSummary, CaptureError> {
+        let mut round = SpoolSummary::default();
         let waiting = self.waiting(now, &mut round);
         for (place, (name, signal)) in waiting.iter().enumerate() {
             let is_followed = waiting[place + 1..].iter().any(|(_, later)| {
@@ -74,10 +74,10 @@ impl Signals {
             match apply_signal(&SessionSignal { is_followed, ..signal.sign(name) })? {
                 SignalOutcome::Done => {
                     round.handled += 1;
-                    self.tray.remove(name);
+                    self.spool_dir.remove(name);
                 }
                 SignalOutcome::UnknownSession | SignalOutcome::Pending => {
-                    self.tray.put_off(name, now)
+                    self.spool_dir.put_off(name, now)
                 }
             }
         }
@@ -85,26 +85,26 @@ impl Signals {
     }
 
     /// The signals that are due, by time and name. What is none is moved aside.
-    fn waiting(&mut self, now: Time, round: &mut Round) -> Vec<(String, Signal)> {
+    fn waiting(&mut self, now: Time, round: &mut SpoolSummary) -> Vec<(String, Signal)> {
         let mut waiting = Vec::new();
-        for name in self.tray.names(now, claim).into_iter().take(ROUND_MAX) {
+        for name in self.spool_dir.names(now, claim).into_iter().take(ROUND_MAX) {
             let parse = |text: &[u8]| {
                 let signal = Signal::parse(&name, text)?;
                 let at = signal.at;
                 Ok((signal, at))
             };
-            match self.tray.read(&name, BYTES_MAX, now, parse) {
+            match self.spool_dir.read(&name, BYTES_MAX, now, parse) {
                 Ok(Some((signal, at))) if !is_older(at, now, KEPT_MILLIS) => {
                     waiting.push((name, signal));
                 }
                 // It has waited for its session long enough.
-                Ok(Some(_)) if self.tray.has_waited(&name) => {
+                Ok(Some(_)) if self.spool_dir.has_waited(&name) => {
                     round.orphaned += 1;
-                    self.tray.remove(&name);
+                    self.spool_dir.remove(&name);
                 }
-                Ok(Some(_)) => self.tray.refuse(name, "it is too old", now, round),
+                Ok(Some(_)) => self.spool_dir.refuse(name, "it is too old", now, round),
                 Ok(None) => {}
-                Err(Refused(why)) => self.tray.refuse(name, why, now, round),
+                Err(Rejection(why)) => self.spool_dir.refuse(name, why, now, round),
             }
         }
         waiting.sort_by(|(name, one), (other_name, other)| {

@@ -16,7 +16,7 @@ use capture::{CaptureError, SignalOutcome};
 use event::Time;
 use wire::hook::{CALL_BYTES_MAX, HookCall};
 
-use crate::tray::{KEPT_MILLIS, Refused, Round, Tray, is_older};
+use crate::spool_dir::{KEPT_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older};
 
 /// Calls handled in one round. When there are more, the rest waits for the next one.
 const ROUND_MAX: usize = 1_000;
@@ -31,22 +31,22 @@ const TAKEN: &str = ".taken";
 /// The folder of calls that wait.
 #[derive(Debug)]
 pub struct Spool {
-    tray: Tray,
+    spool_dir: SpoolDir,
 }
 
 impl Spool {
     /// The spool of the journal in this folder.
     pub fn of(journal: &Path) -> Spool {
-        Spool { tray: Tray::new(journal.join("spool")) }
+        Spool { spool_dir: SpoolDir::new(journal.join("spool")) }
     }
 
     pub fn folder(&self) -> &Path {
-        self.tray.folder()
+        self.spool_dir.folder()
     }
 
     /// Makes the folder, for its owner only.
     pub fn make(&self) -> io::Result<()> {
-        self.tray.make()
+        self.spool_dir.make()
     }
 
     /// Leaves a call; `false` if so many wait that there is no room for it.
@@ -60,7 +60,7 @@ impl Spool {
         // Before it is there: one who is killed in between takes room for nothing until somebody
         // sets it right, which is better than the other way round.
         taken.write_all(&vec![b'.'; usize::try_from(room).unwrap_or_default()])?;
-        self.tray.leave(&format!("{}-{}.json", call.name, line.len()), &line)?;
+        self.spool_dir.leave(&format!("{}-{}.json", call.name, line.len()), &line)?;
         Ok(true)
     }
 
@@ -69,9 +69,9 @@ impl Spool {
         &mut self,
         now: Time,
         ingest_hook: &mut dyn FnMut(&HookCall) -> Result<SignalOutcome, CaptureError>,
-    ) -> Result<Round, CaptureError> {
-        let mut round = Round::default();
-        let names = self.tray.names(now, |_, name| Some(name));
+    ) -> Result<SpoolSummary, CaptureError> {
+        let mut round = SpoolSummary::default();
+        let names = self.spool_dir.names(now, |_, name| Some(name));
         let has_calls = !names.is_empty();
         let handled = self.handle_each(names, now, ingest_hook, &mut round);
         // Also where no file waits: whoever was killed, or found the disk full, took room for none.
@@ -87,34 +87,34 @@ impl Spool {
         names: Vec<String>,
         now: Time,
         ingest_hook: &mut dyn FnMut(&HookCall) -> Result<SignalOutcome, CaptureError>,
-        round: &mut Round,
+        round: &mut SpoolSummary,
     ) -> Result<(), CaptureError> {
         for name in names.into_iter().take(ROUND_MAX) {
             let parse = |text: &[u8]| {
-                let call = HookCall::parse(text).ok_or(Refused("it is no call of a hook"))?;
+                let call = HookCall::parse(text).ok_or(Rejection("it is no call of a hook"))?;
                 let at = call.at;
                 Ok((call, at))
             };
-            let call = match self.tray.read(&name, CALL_BYTES_MAX as u64, now, parse) {
+            let call = match self.spool_dir.read(&name, CALL_BYTES_MAX as u64, now, parse) {
                 Ok(Some((_, at))) if is_older(at, now, KEPT_MILLIS) => {
                     round.orphaned += 1;
-                    self.tray.remove(&name);
+                    self.spool_dir.remove(&name);
                     continue;
                 }
                 Ok(Some((call, _))) => call,
                 Ok(None) => continue,
-                Err(Refused(why)) => {
-                    self.tray.refuse(name, why, now, round);
+                Err(Rejection(why)) => {
+                    self.spool_dir.refuse(name, why, now, round);
                     continue;
                 }
             };
             match ingest_hook(&call)? {
                 SignalOutcome::Done => {
                     round.handled += 1;
-                    self.tray.remove(&name);
+                    self.spool_dir.remove(&name);
                 }
                 SignalOutcome::UnknownSession | SignalOutcome::Pending => {
-                    self.tray.put_off(&name, now)
+                    self.spool_dir.put_off(&name, now)
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Spool {
         open.append(true).mode(0o600);
         match open.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.tray.make()?;
+                self.spool_dir.make()?;
                 let file = open.create(true).open(&path)?;
                 file.set_len(self.room_taken())?;
                 Ok(file)

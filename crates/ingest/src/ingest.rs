@@ -14,9 +14,9 @@ use event::Time;
 use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
 
 use crate::admission::Gate;
-use crate::hearing::Hearing;
+use crate::hook_ingest::HookIngest;
+use crate::hook_queue::HookQueue;
 use crate::import::Slice;
-use crate::intake::Intake;
 use crate::policy::{RecordingPolicy, Retention};
 use crate::recorder::Recorder;
 use crate::view_saver::{RecordedViews, ViewSaver};
@@ -90,8 +90,8 @@ impl Ingest<'_> {
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
-        let mut hearing = Hearing::of(self.journal, Intake::default());
-        self.ingest_hooks(&mut hearing, &pump, &mut recorder, &mut read)?;
+        let mut hook_ingest = HookIngest::of(self.journal, HookQueue::default());
+        self.ingest_hooks(&mut hook_ingest, &pump, &mut recorder, &mut read)?;
         self.close_silent(&pump, &mut recorder, &mut read)?;
         self.retain(self.policy.originals)?;
         self.conclude(stop, &views, &recorder, read)
@@ -122,7 +122,7 @@ impl Ingest<'_> {
     /// sessions is `known` from one slice to the next.
     pub fn catch_up(
         &self,
-        hearing: &mut Hearing,
+        hook_ingest: &mut HookIngest,
         known: &mut SourceIndex,
         stop: &StopFlag,
         slice: Duration,
@@ -141,7 +141,7 @@ impl Ingest<'_> {
             tell(progress);
         })?;
         // What hooks say is news, however much history there is.
-        self.ingest_hooks(hearing, &pump, &mut recorder, &mut read)?;
+        self.ingest_hooks(hook_ingest, &pump, &mut recorder, &mut read)?;
         if !pause.is_asked() {
             // What has long been silent belongs to the history, too.
             self.close_silent(&pump, &mut recorder, &mut read)?;
@@ -193,22 +193,22 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
         let _claim = self.claim()?;
-        let mut hearing = Hearing::of(self.journal, Intake::default());
-        self.follow_with(&mut hearing, |stopper, _| begun(stopper), tell)
+        let mut hook_ingest = HookIngest::of(self.journal, HookQueue::default());
+        self.follow_with(&mut hook_ingest, |stopper, _| begun(stopper), tell)
     }
 
     /// The same for one who holds the claim already.
     pub fn follow_with(
         &self,
-        hearing: &mut Hearing,
+        hook_ingest: &mut HookIngest,
         begun: impl FnOnce(WatchStopper, Waker),
         tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
         if self.journal.dir().is_some() {
-            hearing.make_bells();
+            hook_ingest.create_dirs();
         }
         let pump = Ingester::new(AGENTS, self.environment, self.clock);
-        let mut watch = SourceWatcher::new(pump, hearing.bells().to_vec());
+        let mut watch = SourceWatcher::new(pump, hook_ingest.watched_dirs().to_vec());
         begun(watch.stopper(), watch.waker());
         let views = RefCell::new(RecordedViews::with_status());
         let mut recorder =
@@ -222,7 +222,7 @@ impl Ingest<'_> {
                 // What cannot be removed now is removed the next time.
                 let _ = self.retain(self.policy.originals);
             }
-            self.ingest_hooks(hearing, pump, sink, summary)
+            self.ingest_hooks(hook_ingest, pump, sink, summary)
         };
         let saver = ViewSaver::new(self.journal, self.clock);
         let stopper = watch.stopper();
@@ -284,7 +284,7 @@ impl Ingest<'_> {
     /// Hears what hooks say.
     fn ingest_hooks(
         &self,
-        hearing: &mut Hearing,
+        hook_ingest: &mut HookIngest,
         pump: &Ingester<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
@@ -292,6 +292,6 @@ impl Ingest<'_> {
         if self.journal.dir().is_none() {
             return Ok(());
         }
-        hearing.round(pump, sink, summary, (self.clock)())
+        hook_ingest.round(pump, sink, summary, (self.clock)())
     }
 }

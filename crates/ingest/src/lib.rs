@@ -1,8 +1,8 @@
 //! Everything agents have written, into the journal: once, again, or as they write.
 //!
 //! `Ingest` runs passes of `capture` into a `Recorder`, which commits events and the checkpoints
-//! behind them together. Calls of hooks arrive at a `HookListener`, wait in an `Intake` and its
-//! `Daybook`, and take the same way.
+//! behind them together. Calls of hooks arrive at a `HookListener`, wait in a `HookQueue` and its
+//! `HookLog`, and take the same way.
 //!
 //! Not here: parsing (`capture`), storage (`journal`), and when to start and stop (`daemon`).
 
@@ -12,14 +12,14 @@ mod policy; // which sessions are recorded, and how long originals are kept
 mod admission; // the policy, applied to one session
 mod project; // which project a session works on
 mod view_saver; // views saved meanwhile
-mod intake; // where hooks hand over their calls
-mod daybook; // calls that were taken and not ingested yet, on disk
-mod hearing; // what becomes of them
+mod hook_queue; // where hooks hand over their calls
+mod hook_log; // calls that were taken and not ingested yet, on disk
+mod hook_ingest; // what becomes of them
 mod import; // progress of reading history, for the bus
 
-pub use hearing::{Hearing, hook_call, leave_all, signal_of};
+pub use hook_ingest::{HookIngest, hook_call, leave_all, signal_of};
+pub use hook_queue::{HookListener, HookQueue};
 pub use import::{Import, Slice, Stage};
 pub use ingest::{Caught, Ingest, IngestError, Ingested};
-pub use intake::{Door, Intake};
 pub use policy::{CaptureRules, RecordingPolicy, Retention};
 pub use recorder::remove_originals;

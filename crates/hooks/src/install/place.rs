@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::HookInstallError;
 use super::entries::{Changed, EntriesError};
-use crate::tray::is_older;
+use crate::spool_dir::is_older;
 
 /// How often a change is begun anew because somebody else was quicker.
 const TRIES_MAX: usize = 5;

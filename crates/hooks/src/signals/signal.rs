@@ -8,7 +8,7 @@ use capture::{SessionSignal, SignalKind};
 use event::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::tray::Refused;
+use crate::spool_dir::Rejection;
 
 /// The longest signal. A longer one is none.
 pub(super) const BYTES_MAX: u64 = 4 * 1024;
@@ -75,19 +75,19 @@ impl Signal {
     }
 
     /// Reads a signal. What it does not say itself, the name of its file may.
-    pub(super) fn parse(name: &str, text: &[u8]) -> Result<Signal, Refused> {
+    pub(super) fn parse(name: &str, text: &[u8]) -> Result<Signal, Rejection> {
         let shape: Shape =
-            serde_json::from_slice(text).map_err(|_| Refused("it is no signal in JSON"))?;
+            serde_json::from_slice(text).map_err(|_| Rejection("it is no signal in JSON"))?;
         if shape.v.is_some_and(|version| version != VERSION) {
-            return Err(Refused("it is of a version nobody knows"));
+            return Err(Rejection("it is of a version nobody knows"));
         }
-        let kind = kind(&shape.r#type).ok_or(Refused("it is of a type nobody knows"))?;
+        let kind = kind(&shape.r#type).ok_or(Rejection("it is of a type nobody knows"))?;
         let session = shape.session_id.as_deref().or_else(|| session_in(name));
         let session = session.filter(|session| !session.is_empty());
-        let session = session.ok_or(Refused("it names no session"))?.to_owned();
+        let session = session.ok_or(Rejection("it names no session"))?.to_owned();
         let millis = shape.ts * 1_000.0;
         if !(millis > 0.0 && millis < i64::MAX as f64 / 1e6) {
-            return Err(Refused("it has no time"));
+            return Err(Rejection("it has no time"));
         }
         let provider = shape.provider.or(shape.tool);
         Ok(Signal {

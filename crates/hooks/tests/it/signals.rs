@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{CaptureError, SignalKind, SignalOutcome};
 use event::Time;
-use hooks::{Round, Signal, Signals};
+use hooks::{Signal, Signals, SpoolSummary};
 use tempfile::TempDir;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -43,7 +43,7 @@ impl World {
     }
 
     /// Handles what is there, some time later; every signal is answered the same.
-    fn handle(&mut self, millis: i64, answer: SignalOutcome) -> Round {
+    fn handle(&mut self, millis: i64, answer: SignalOutcome) -> SpoolSummary {
         let World { signals, heard, .. } = self;
         let now = Time::from_millis(NOW + millis);
         let round = signals.handle(now, &mut |sign| {
@@ -85,7 +85,7 @@ fn signals_are_heard_in_the_order_they_happened_and_then_removed() {
     world.leave(SignalKind::Compact, "s1", 1, 2);
     world.leave(SignalKind::TurnEnd, "s2", 1, 1);
     let round = world.handle(10, SignalOutcome::Done);
-    assert_eq!(round, Round { handled: 3, ..Round::default() });
+    assert_eq!(round, SpoolSummary { handled: 3, ..SpoolSummary::default() });
     assert_eq!(world.heard, ["TurnEnd claude:s2", "Compact claude:s1 followed", "Stop claude:s1"]);
     assert_eq!(world.files(""), [""; 0]);
 }
@@ -192,7 +192,7 @@ fn what_is_no_signal_is_moved_aside_once_with_the_reason() {
     let mut refused: Vec<_> = round.refused.iter().map(|(name, why)| (&name[29..], *why)).collect();
     refused.sort_unstable();
     assert_eq!(refused, cases.map(|(name, _, why)| (name, why)));
-    assert_eq!(world.handle(0, SignalOutcome::Done), Round::default());
+    assert_eq!(world.handle(0, SignalOutcome::Done), SpoolSummary::default());
     assert_eq!(world.files("").len(), 0);
     assert_eq!(world.files("rejected").len(), 2 * cases.len());
     assert_eq!(world.heard, [""; 0]);
@@ -206,7 +206,7 @@ fn what_may_still_be_written_is_left_alone() {
     let file = fs::File::options().append(true).open(path).unwrap();
     let now = u64::try_from(NOW / 1_000).unwrap();
     file.set_modified(UNIX_EPOCH + Duration::from_secs(now)).unwrap();
-    assert_eq!(world.handle(0, SignalOutcome::Done), Round::default());
+    assert_eq!(world.handle(0, SignalOutcome::Done), SpoolSummary::default());
     assert_eq!(world.handle(5_000, SignalOutcome::Done).refused.len(), 1);
 }
 

@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 256 * 1024;
 
 /// The memory of hooks beside a journal.
 #[derive(Debug)]
-pub struct HookLog {
+pub struct HookReport {
     folder: PathBuf,
 }
 
@@ -31,9 +31,9 @@ pub struct HookFailure {
     pub problem: String,
 }
 
-impl HookLog {
-    pub fn of(journal: &Path) -> HookLog {
-        HookLog { folder: health_dir(journal).join("hooks") }
+impl HookReport {
+    pub fn of(journal: &Path) -> HookReport {
+        HookReport { folder: health_dir(journal).join("hooks") }
     }
 
     /// A hook of this agent has called. Where that cannot be noted, nobody is told.

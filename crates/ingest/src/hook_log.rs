@@ -16,7 +16,7 @@ use wire::hook::{CALL_BYTES_MAX, HookCall};
 const NAMES: [&str; 2] = ["calls.0", "calls.1"];
 
 #[derive(Debug)]
-pub(crate) struct Daybook {
+pub(crate) struct HookLog {
     /// The one that is written on, and the other.
     pages: [File; 2],
     /// The other has calls that are not heard yet.
@@ -25,10 +25,10 @@ pub(crate) struct Daybook {
     is_fresh: bool,
 }
 
-impl Daybook {
+impl HookLog {
     /// Opens the book in this folder, and gives back what was written down by a daemon that did not
     /// live to hear it. It stays in the book, as it is, until it is heard.
-    pub(crate) fn open(folder: &Path) -> io::Result<(Daybook, Vec<HookCall>)> {
+    pub(crate) fn open(folder: &Path) -> io::Result<(HookLog, Vec<HookCall>)> {
         let open = |name| {
             let mut options = File::options();
             options.read(true).append(true).create(true).mode(0o600).open(folder.join(name))
@@ -43,7 +43,7 @@ impl Daybook {
         // What came first is heard first, whichever page it stands on.
         calls.sort_by(|one: &HookCall, other| one.name.cmp(&other.name));
         let is_owed = pages[1].metadata()?.len() > 0;
-        Ok((Daybook { pages, is_owed, is_fresh: false }, calls))
+        Ok((HookLog { pages, is_owed, is_fresh: false }, calls))
     }
 
     /// Writes a call down: the whole of it or nothing.

@@ -25,7 +25,7 @@ const RETRY_MILLIS_MAX: i64 = 5 * 60 * 1_000;
 
 /// A folder of files that wait.
 #[derive(Debug)]
-pub(crate) struct Tray {
+pub(crate) struct SpoolDir {
     folder: PathBuf,
     /// Those that could not be handled yet: when to try again, and the pause before that.
     later: BTreeMap<String, (Time, i64)>,
@@ -33,7 +33,7 @@ pub(crate) struct Tray {
 
 /// What came of one round.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Round {
+pub struct SpoolSummary {
     pub handled: u64,
     /// Files about sessions that nobody ever came to know.
     pub orphaned: u64,
@@ -43,11 +43,11 @@ pub struct Round {
 
 /// Why something is of no use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Refused(pub &'static str);
+pub(crate) struct Rejection(pub &'static str);
 
-impl Tray {
-    pub(crate) fn new(folder: PathBuf) -> Tray {
-        Tray { folder, later: BTreeMap::new() }
+impl SpoolDir {
+    pub(crate) fn new(folder: PathBuf) -> SpoolDir {
+        SpoolDir { folder, later: BTreeMap::new() }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -106,12 +106,12 @@ impl Tray {
         name: &str,
         bytes_max: u64,
         now: Time,
-        parse: impl FnOnce(&[u8]) -> Result<(T, Time), Refused>,
-    ) -> Result<Option<(T, Time)>, Refused> {
+        parse: impl FnOnce(&[u8]) -> Result<(T, Time), Rejection>,
+    ) -> Result<Option<(T, Time)>, Rejection> {
         let path = self.folder.join(name);
         let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
         if !metadata.is_file() {
-            return Err(Refused("it is no file"));
+            return Err(Rejection("it is no file"));
         }
         let mut text = Vec::new();
         let read =
@@ -120,11 +120,11 @@ impl Tray {
             return Ok(None);
         }
         let parsed = match text.len() as u64 > bytes_max {
-            true => Err(Refused("it is too long")),
+            true => Err(Rejection("it is too long")),
             false => parse(&text),
         };
         let parsed = parsed.and_then(|(parsed, at)| match is_older(now, at, AHEAD_MILLIS) {
-            true => Err(Refused("its time is ahead")),
+            true => Err(Rejection("its time is ahead")),
             false => Ok((parsed, at)),
         });
         match parsed {
@@ -152,7 +152,13 @@ impl Tray {
     }
 
     /// Moves what is of no use to where somebody may look at it.
-    pub(crate) fn refuse(&self, name: String, why: &'static str, now: Time, round: &mut Round) {
+    pub(crate) fn refuse(
+        &self,
+        name: String,
+        why: &'static str,
+        now: Time,
+        round: &mut SpoolSummary,
+    ) {
         let aside = self.folder.join("rejected");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&aside);
         for entry in fs::read_dir(&aside).into_iter().flatten().flatten() {

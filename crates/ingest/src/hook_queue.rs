@@ -16,7 +16,7 @@ use bus::{BindError, Socket};
 use capture::{StopFlag, Waker};
 use wire::hook::{CALL_BYTES_MAX, HookCall, TAKEN};
 
-use crate::daybook::Daybook;
+use crate::hook_log::HookLog;
 
 /// Calls that wait, and their bytes. With more none is taken until some are heard.
 const CALLS_MAX: usize = 10_000;
@@ -30,7 +30,7 @@ const SAID_WITHIN: Duration = Duration::from_millis(200);
 
 /// Calls that wait to be heard. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Intake {
+pub struct HookQueue {
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -39,22 +39,22 @@ struct Waiting {
     calls: VecDeque<(HookCall, usize)>,
     bytes: usize,
     /// Where they are written down; nowhere for one who has no daemon.
-    daybook: Option<Daybook>,
+    hook_log: Option<HookLog>,
     /// Wakes whoever hears them.
     ringer: Option<Waker>,
     /// Whoever hears them was woken for what waits.
     is_rung: bool,
 }
 
-impl Intake {
+impl HookQueue {
     /// One that writes calls down in this folder. What was written there and not heard waits again.
-    pub fn with_daybook(folder: &Path) -> io::Result<Intake> {
-        let (daybook, calls) = Daybook::open(folder)?;
+    pub fn open(folder: &Path) -> io::Result<HookQueue> {
+        let (hook_log, calls) = HookLog::open(folder)?;
         let calls: VecDeque<(HookCall, usize)> = calls.into_iter().map(weighed).collect();
         let bytes = calls.iter().map(|(_, bytes)| bytes).sum();
-        let daybook = Some(daybook);
-        let waiting = Waiting { calls, bytes, daybook, ringer: None, is_rung: false };
-        Ok(Intake { waiting: Arc::new(Mutex::new(waiting)) })
+        let hook_log = Some(hook_log);
+        let waiting = Waiting { calls, bytes, hook_log, ringer: None, is_rung: false };
+        Ok(HookQueue { waiting: Arc::new(Mutex::new(waiting)) })
     }
 
     /// Everything that waits, in the order it came. It stays written down until it is `heard`.
@@ -63,8 +63,8 @@ impl Intake {
         waiting.bytes = 0;
         waiting.is_rung = false;
         let calls: Vec<HookCall> = waiting.calls.drain(..).map(|(call, _)| call).collect();
-        if let Some(daybook) = waiting.daybook.as_mut().filter(|_| !calls.is_empty()) {
-            daybook.turn();
+        if let Some(hook_log) = waiting.hook_log.as_mut().filter(|_| !calls.is_empty()) {
+            hook_log.turn();
         }
         calls
     }
@@ -74,8 +74,8 @@ impl Intake {
     pub fn heard(&self, but: Vec<HookCall>) {
         let mut waiting = self.lock();
         if but.is_empty() {
-            if let Some(daybook) = &mut waiting.daybook {
-                daybook.cross_out();
+            if let Some(hook_log) = &mut waiting.hook_log {
+                hook_log.cross_out();
             }
             return;
         }
@@ -86,7 +86,7 @@ impl Intake {
     }
 
     /// From now on this wakes whoever hears calls.
-    pub fn ring_with(&self, ringer: Waker) {
+    pub fn wake_with(&self, ringer: Waker) {
         let mut waiting = self.lock();
         waiting.is_rung = !waiting.calls.is_empty();
         if waiting.is_rung {
@@ -108,9 +108,9 @@ impl Intake {
         if waiting.calls.len() >= CALLS_MAX || waiting.bytes + bytes > BYTES_MAX {
             return false;
         }
-        if let Some(daybook) = &mut waiting.daybook {
+        if let Some(hook_log) = &mut waiting.hook_log {
             // On a full disk it is held all the same: nobody else could keep it either.
-            let _ = daybook.write(line);
+            let _ = hook_log.write(line);
         }
         waiting.bytes += bytes;
         waiting.calls.push_back((call, bytes));
@@ -133,23 +133,23 @@ fn weighed(call: HookCall) -> (HookCall, usize) {
 }
 
 /// The door: a thread that takes calls until it is told to stop.
-pub struct Door {
+pub struct HookListener {
     stop: StopFlag,
     /// It is told to stop by the end of this.
     end: UnixStream,
     thread: JoinHandle<()>,
 }
 
-impl Door {
-    pub fn open(path: &Path, intake: Intake) -> Result<Door, BindError> {
+impl HookListener {
+    pub fn open(path: &Path, hook_queue: HookQueue) -> Result<HookListener, BindError> {
         let socket = Socket::bind(path)?;
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         let (end, ended) = UnixStream::pair().map_err(failed)?;
         let stop = StopFlag::default();
         let asked = stop.clone();
         let thread = std::thread::Builder::new().name("hooks".to_owned());
-        let thread = thread.spawn(move || answer(&socket, &intake, &asked, &ended));
-        Ok(Door { stop, end, thread: thread.map_err(failed)? })
+        let thread = thread.spawn(move || answer(&socket, &hook_queue, &asked, &ended));
+        Ok(HookListener { stop, end, thread: thread.map_err(failed)? })
     }
 
     /// Takes no more calls.
@@ -162,12 +162,12 @@ impl Door {
 }
 
 /// Takes calls, one at a time: each is there at once, or not at all.
-fn answer(socket: &Socket, intake: &Intake, stop: &StopFlag, ended: &UnixStream) {
+fn answer(socket: &Socket, hook_queue: &HookQueue, stop: &StopFlag, ended: &UnixStream) {
     while !stop.is_asked() {
         match socket.accept(ended) {
             Ok(Some(mut stream)) => {
                 // Whoever does not speak, or goes, has another way.
-                let _ = take_call(&mut stream, intake);
+                let _ = take_call(&mut stream, hook_queue);
             }
             // Somebody else's, who has no business here; or nobody's.
             Ok(None) => {}
@@ -177,7 +177,7 @@ fn answer(socket: &Socket, intake: &Intake, stop: &StopFlag, ended: &UnixStream)
     }
 }
 
-fn take_call(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
+fn take_call(stream: &mut UnixStream, hook_queue: &HookQueue) -> io::Result<()> {
     stream.set_read_timeout(Some(SAID_WITHIN))?;
     stream.set_write_timeout(Some(SAID_WITHIN))?;
     let mut line = Vec::new();
@@ -188,7 +188,7 @@ fn take_call(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
     if line.last() != Some(&b'\n') {
         line.push(b'\n');
     }
-    match HookCall::parse(&line).is_some_and(|call| intake.put(call, &line)) {
+    match HookCall::parse(&line).is_some_and(|call| hook_queue.put(call, &line)) {
         true => stream.write_all(&[TAKEN]),
         false => Ok(()),
     }
@@ -204,7 +204,7 @@ mod tests {
     fn a_door_closes_though_somebody_else_answers_at_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hooks.sock");
-        let door = Door::open(&path, Intake::default()).unwrap();
+        let door = HookListener::open(&path, HookQueue::default()).unwrap();
         std::fs::remove_file(&path).unwrap();
         let _other = UnixListener::bind(&path).unwrap();
         door.close();

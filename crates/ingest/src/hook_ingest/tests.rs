@@ -36,26 +36,26 @@ fn full() -> TempDir {
 #[test]
 fn what_cannot_be_kept_elsewhere_waits_and_stays_written_down() {
     let dir = full();
-    let intake = Intake::with_daybook(dir.path()).unwrap();
-    assert!(intake.offer(call(1)));
-    leave_all(&intake, dir.path());
-    assert!(intake.offer(call(2)));
-    leave_all(&intake, dir.path());
-    assert_eq!(intake.take(), [call(1), call(2)]);
-    drop(intake);
+    let hook_queue = HookQueue::open(dir.path()).unwrap();
+    assert!(hook_queue.offer(call(1)));
+    leave_all(&hook_queue, dir.path());
+    assert!(hook_queue.offer(call(2)));
+    leave_all(&hook_queue, dir.path());
+    assert_eq!(hook_queue.take(), [call(1), call(2)]);
+    drop(hook_queue);
 
     // Killed before they were heard, and again before the next daemon heard them.
     for _ in 0..2 {
-        assert_eq!(Intake::with_daybook(dir.path()).unwrap().take(), [call(1), call(2)]);
+        assert_eq!(HookQueue::open(dir.path()).unwrap().take(), [call(1), call(2)]);
     }
 
-    let intake = Intake::with_daybook(dir.path()).unwrap();
+    let hook_queue = HookQueue::open(dir.path()).unwrap();
     fs::remove_file(dir.path().join("spool")).unwrap();
-    leave_all(&intake, dir.path());
-    assert!(intake.offer(call(3)));
-    assert_eq!(intake.take(), [call(3)]);
+    leave_all(&hook_queue, dir.path());
+    assert!(hook_queue.offer(call(3)));
+    assert_eq!(hook_queue.take(), [call(3)]);
     assert_eq!(fs::read_dir(dir.path().join("spool")).unwrap().count(), 3, "and `.taken`");
-    assert_eq!(Intake::with_daybook(dir.path()).unwrap().take(), [call(3)]);
+    assert_eq!(HookQueue::open(dir.path()).unwrap().take(), [call(3)]);
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn half_a_call_is_not_glued_to_the_next() {
     let dir = TempDir::new().unwrap();
     let half = &call(1).encode()[..40];
     fs::write(dir.path().join("calls.0"), half).unwrap();
-    let intake = Intake::with_daybook(dir.path()).unwrap();
-    assert!(intake.offer(call(2)));
-    assert_eq!(Intake::with_daybook(dir.path()).unwrap().take(), [call(2)]);
+    let hook_queue = HookQueue::open(dir.path()).unwrap();
+    assert!(hook_queue.offer(call(2)));
+    assert_eq!(HookQueue::open(dir.path()).unwrap().take(), [call(2)]);
 }
 
 #[test]

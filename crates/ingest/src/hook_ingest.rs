@@ -17,11 +17,11 @@ use journal::Journal;
 use std::path::{Path, PathBuf};
 use wire::hook::{HookCall, HookFact, VERSION};
 
-use crate::intake::Intake;
-use hooks::HookLog;
+use crate::hook_queue::HookQueue;
+use hooks::HookReport;
 use hooks::Spool;
-use hooks::{Round, stamp};
 use hooks::{Signal, Signals, kind, word};
+use hooks::{SpoolSummary, stamp};
 
 /// A call as it travels. `dice` tells apart what happens at the same instant.
 pub fn hook_call(hooked: Hooked, event: &str, at: Time, dice: [u8; 4]) -> HookCall {
@@ -57,11 +57,11 @@ pub fn signal_of(call: &HookCall) -> Option<Signal> {
 }
 
 /// Hears everything that hooks say.
-pub struct Hearing {
-    intake: Intake,
+pub struct HookIngest {
+    hook_queue: HookQueue,
     spool: Spool,
     signals: Signals,
-    log: HookLog,
+    log: HookReport,
     memory: HookMemory,
 }
 
@@ -72,22 +72,22 @@ struct Ears<'a, 'p> {
     summary: &'a mut IngestSummary,
 }
 
-impl Hearing {
+impl HookIngest {
     /// For a journal; one in memory has folders that are not there.
-    pub fn of(journal: &Journal, intake: Intake) -> Hearing {
+    pub fn of(journal: &Journal, hook_queue: HookQueue) -> HookIngest {
         let folder = journal.dir().unwrap_or(Path::new(""));
         let (spool, signals) = (Spool::of(folder), Signals::of(folder));
-        let (log, memory) = (HookLog::of(folder), HookMemory::default());
-        Hearing { intake, spool, signals, log, memory }
+        let (log, memory) = (HookReport::of(folder), HookMemory::default());
+        HookIngest { hook_queue, spool, signals, log, memory }
     }
 
     /// The folders in which something is left by who wants to be heard.
-    pub fn bells(&self) -> [PathBuf; 2] {
+    pub fn watched_dirs(&self) -> [PathBuf; 2] {
         [self.signals.folder().to_owned(), self.spool.folder().to_owned()]
     }
 
     /// Makes them, so that they can be watched. Where that fails nothing is left there either.
-    pub fn make_bells(&self) {
+    pub fn create_dirs(&self) {
         let _ = self.signals.make().and_then(|()| self.spool.make());
     }
 
@@ -99,8 +99,8 @@ impl Hearing {
         summary: &mut IngestSummary,
         now: Time,
     ) -> Result<(), CaptureError> {
-        let Hearing { intake, spool, signals, log, memory } = self;
-        let calls = intake.take();
+        let HookIngest { hook_queue, spool, signals, log, memory } = self;
+        let calls = hook_queue.take();
         note(&calls, log);
         let mut ears = Ears { pump, sink, summary };
         let mut kept = Vec::new();
@@ -114,7 +114,7 @@ impl Hearing {
         let rest = &calls[kept.len()..];
         kept.extend(rest.iter().map(|call| leave(call, spool, signals, log)));
         if !calls.is_empty() {
-            intake.heard(unkept(calls, &kept));
+            hook_queue.heard(unkept(calls, &kept));
         }
         done?;
         let spooled = spool.handle(now, &mut |call| ears.ingest_hook(call, memory))?;
@@ -149,7 +149,7 @@ impl Ears<'_, '_> {
         memory: &mut HookMemory,
         spool: &Spool,
         signals: &Signals,
-        log: &HookLog,
+        log: &HookReport,
     ) -> Result<bool, CaptureError> {
         let is_heard =
             self.ingest_hook(call, memory)? == SignalOutcome::Done || spooled(call, spool, log);
@@ -185,7 +185,7 @@ impl Ears<'_, '_> {
 }
 
 /// Notes which agents' hooks have called: whoever hands a call over leaves that to us.
-fn note(calls: &[HookCall], log: &HookLog) {
+fn note(calls: &[HookCall], log: &HookReport) {
     let by_hooks = calls.iter().filter(|call| call.source == Source::Hook);
     let last: BTreeMap<&str, Time> =
         by_hooks.map(|call| (call.provider.as_str(), call.at)).collect();
@@ -193,19 +193,19 @@ fn note(calls: &[HookCall], log: &HookLog) {
 }
 
 /// Keeps on disk what was taken and nobody hears now. What cannot be kept there goes on waiting.
-pub fn leave_all(intake: &Intake, folder: &Path) {
+pub fn leave_all(hook_queue: &HookQueue, folder: &Path) {
     let (spool, signals) = (Spool::of(folder), Signals::of(folder));
-    let log = HookLog::of(folder);
-    let calls = intake.take();
+    let log = HookReport::of(folder);
+    let calls = hook_queue.take();
     if calls.is_empty() {
         return;
     }
     let kept: Vec<bool> = calls.iter().map(|call| leave(call, &spool, &signals, &log)).collect();
-    intake.heard(unkept(calls, &kept));
+    hook_queue.heard(unkept(calls, &kept));
 }
 
 /// Keeps a call on disk, as far as there is something to keep; whether it is kept.
-fn leave(call: &HookCall, spool: &Spool, signals: &Signals, log: &HookLog) -> bool {
+fn leave(call: &HookCall, spool: &Spool, signals: &Signals, log: &HookReport) -> bool {
     let is_spooled = call.facts.is_empty() || spooled(call, spool, log);
     let signal = signal_of(call);
     let is_signaled = signal.is_none_or(|signal| signals.leave_as(&call.name, &signal).is_ok());
@@ -215,7 +215,7 @@ fn leave(call: &HookCall, spool: &Spool, signals: &Signals, log: &HookLog) -> bo
 /// Keeps a call in the spool; whether nothing more is to be done about it. One that finds no room
 /// among so many is dropped, as it is from whoever leaves it there, and so is one whose name no file
 /// can have: held here it would only be in the way of the next.
-fn spooled(call: &HookCall, spool: &Spool, log: &HookLog) -> bool {
+fn spooled(call: &HookCall, spool: &Spool, log: &HookReport) -> bool {
     let problem = match spool.leave(call).map_err(|error| error.kind()) {
         Ok(true) => return true,
         Ok(false) => "the spool is full",
@@ -233,8 +233,8 @@ fn unkept(calls: Vec<HookCall>, kept: &[bool]) -> Vec<HookCall> {
 }
 
 /// What a person should know of a round.
-fn warnings(folder: &Path, round: Round) -> impl Iterator<Item = Warning> {
-    let Round { refused, orphaned, .. } = round;
+fn warnings(folder: &Path, round: SpoolSummary) -> impl Iterator<Item = Warning> {
+    let SpoolSummary { refused, orphaned, .. } = round;
     let folder: PathBuf = folder.to_owned();
     let refused = refused.into_iter().map(move |(name, why)| {
         (Some(folder.join(name)), format!("{why}; it was moved to `rejected`"), 1)
