@@ -1,17 +1,17 @@
-//! Hooks: what an agent's own calls of a program say.
+//! Hooks: what an agent's own calls of our program say.
 //!
-//! Each agent has a [`HookMap`]: where its payloads have the session, and what each event says. One
-//! function reads all of them. A hook says that a session has news, so that its records are read at
-//! once, and it tells facts. Most facts stand in the agent's records, and from there they are
-//! recorded; a hook's own account is recorded only of what the records do not tell
-//! ([`HookMap::untold`]). So a journal made with hooks has the events of one made without, the same
-//! to the last id, and some more.
+//! Each agent has a [`HookMap`]: where its payloads name the session, and what each event means.
+//! [`read_hook`] reads the payloads of all agents into one form, the `HookMessage`. A call always
+//! says that a session has news, so its transcript is read at once; it may also tell facts. Most
+//! facts stand in the transcript and are recorded from there; of a hook only those are recorded
+//! that the transcript lacks ([`HookMap::hook_only`]). So a journal made with hooks has the events
+//! of one made without, with the same ids, and some more.
 //!
-//! Not here: how a hook is called and what it prints (`cli`), how its call travels (`wire`).
+//! Not here: how a hook is called and what it prints (`cli`), how its message travels (`wire`).
 
-mod payload; // what an agent hands to a hook
-mod memory; // calls and questions that a later call is about
-mod ingest_hook; // facts of hooks, recorded
+mod payload; // the JSON object an agent gives to a hook
+mod memory; // tool calls and questions that a later message refers to
+mod ingest_hook; // messages, recorded
 mod place; // where agents look for hooks
 
 use std::path::PathBuf;
@@ -20,36 +20,37 @@ use event::payload::{
     ApprovalRequested, ApprovalResolved, CAPTURED, CompactionStarted, Decision, ExternalInput,
     InputStatus, Outcome, StopReason, ToolCall, TurnCompleted,
 };
-use event::{Kind, Raw};
+use event::{HookFact, HookMessage, Kind, Raw, SignalKind, Time};
 use serde::{Deserialize, Serialize};
 
-pub use ingest_hook::{Heard, HookOnlyEvent, hook_only_events};
+pub use ingest_hook::{HookOnlyEvent, hook_only_events};
 pub use memory::HookMemory;
 pub use payload::Payload;
 pub use place::{HookForm, HookPlace};
 
 use crate::agent::AGENTS;
 use crate::event_builder::questions;
-use crate::signal::SignalKind;
 
-/// What has to be known of an agent's hooks. A place is the name of a member, with dots between
-/// those of members within members; of several the first that says something counts.
+/// How to read the hooks of one agent.
+///
+/// A place is the name of a member, with dots between nested names. Of several places the first
+/// that has a value counts.
 #[derive(Debug)]
 pub struct HookMap {
     pub session: &'static [&'static str],
     /// The file the session is written to.
     pub transcript: &'static [&'static str],
     pub cwd: &'static [&'static str],
-    /// Who is meant where a call comes from a subagent and does not say so by its session.
+    /// Set if calls of a subagent carry the session of their parent.
     pub subagent: Option<Subagent>,
     pub tool: &'static [&'static str],
     pub input: &'static [&'static str],
     pub call: &'static [&'static str],
     pub output: &'static [&'static str],
-    /// The first row that fits counts. An event without a row says that there is news.
+    /// The first row that matches counts. An event without a row means [`HookMeaning::News`].
     pub rows: &'static [HookRow],
-    /// What the agent's records do not tell, so that its hooks do.
-    pub untold: &'static [Kind],
+    /// The kinds of events that the agent's transcript lacks, so that they are recorded from hooks.
+    pub hook_only: &'static [Kind],
     /// Where the agent looks for hooks.
     pub place: HookPlace,
 }
@@ -57,73 +58,59 @@ pub struct HookMap {
 /// How the session of a subagent is found.
 #[derive(Clone, Copy, Debug)]
 pub struct Subagent {
-    /// Where its id stands.
+    /// The place of its id.
     pub id: &'static str,
-    /// What stands before the id in the name of its session.
+    /// The prefix of the id in the name of its session.
     pub prefix: &'static str,
-    /// Its transcript lies here, in a folder called as that of the session it works for.
+    /// The folder of its transcript, within one named after the parent session.
     pub folder: &'static str,
 }
 
-/// One event, and what it says.
+/// One event of an agent, and what it means.
 #[derive(Debug)]
 pub struct HookRow {
     pub event: &'static str,
-    /// What texts of the payload have to be.
+    /// Places, and the texts that have to stand there.
     pub when: &'static [(&'static str, &'static str)],
-    pub says: Says,
+    pub meaning: HookMeaning,
 }
 
-/// What an event says, beside that there is news.
+/// What an event means, beside that the session has news.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Says {
-    /// Not even that: it comes too often, or too early.
-    Nothing,
+pub enum HookMeaning {
+    /// Not even news: the event comes too often, or too early.
+    Ignored,
     News,
-    Sign(SignalKind),
+    Signal(SignalKind),
     /// The history is about to be compacted.
     Compacting,
-    /// A call is about to be made.
-    Calls,
-    /// A call waits until somebody allows it.
-    Asks,
-    /// So does the one that began last, and what is shown of it stands here.
-    AsksForLast(&'static str),
-    /// A call begins that somebody may have been asked about: then it was allowed.
-    Begins,
-    /// The user is asked something, which stands here, and the call that began last waits for it.
-    Inquires(&'static str),
-    /// A call was made.
-    Made(Outcome),
-    /// Somebody has decided: about what, how, and which words say no.
+    /// A tool call is about to be made.
+    ToolCall,
+    /// A tool call waits for the user's approval.
+    Approval,
+    /// The last tool call waits for the user's approval. The agent shows the user what stands at
+    /// this place.
+    ApprovalOfLast(&'static str),
+    /// A tool call starts. If the user was asked about it, the answer was yes.
+    ToolStarted,
+    /// The last tool call asks the user the question at this place.
+    Question(&'static str),
+    /// A tool call was made.
+    ToolResult(Outcome),
+    /// The user has decided: the places of the approval and the reply, and the words for no.
     Decided {
         id: &'static str,
         reply: &'static str,
         denies: &'static [&'static str],
     },
-    /// Somebody has stopped the agent.
+    /// The user has stopped the agent.
     Interrupted,
 }
 
-/// What one call of a hook says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Hooked {
-    pub provider: &'static str,
-    /// The provider's id of the session.
-    pub session: String,
-    pub transcript: Option<PathBuf>,
-    pub cwd: Option<String>,
-    pub sign: Option<SignalKind>,
-    pub reason: Option<String>,
-    /// What happened, as payloads of events.
-    pub facts: Vec<(Kind, Raw)>,
-    /// Some of it stands in no record of the agent.
-    pub is_untold: bool,
-}
-
-/// A call that was made, as a hook tells it: a result with what it was given.
+/// The data of a `tool.result` or `tool.started` fact of a hook. It has the input as well, because
+/// the input is what connects it with an earlier question.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Made {
+struct ToolReport {
     call_id: String,
     tool: String,
     input: Raw,
@@ -132,14 +119,55 @@ struct Made {
     output: Option<Raw>,
 }
 
-/// Reads one call. `None` if it says nothing, or names no session.
-pub fn hooked(provider: &str, event: &str, payload: &Payload) -> Option<Hooked> {
-    let agent = AGENTS.iter().find(|agent| agent.provider() == provider)?;
-    agent.hooks()?.read(agent.provider(), event, payload)
+/// Reads one call into a message with this name and time.
+///
+/// `None` if the agent is unknown, or the event is ignored or names no session.
+pub fn read_hook(
+    provider: &str,
+    event: &str,
+    payload: &Payload,
+    name: String,
+    at: Time,
+) -> Option<HookMessage> {
+    let map = hook_map(provider)?;
+    let meaning = map.meaning(event, payload);
+    if meaning == HookMeaning::Ignored {
+        return None;
+    }
+    let session = payload.text(map.session).filter(|session| !session.is_empty())?;
+    let transcript = payload.text(map.transcript).map(PathBuf::from);
+    let (session, transcript) = match &map.subagent {
+        Some(subagent) => subagent.find(payload, session, transcript),
+        None => (session, transcript),
+    };
+    let signal = match meaning {
+        HookMeaning::Signal(kind) => Some(kind),
+        HookMeaning::Compacting => Some(SignalKind::Compact),
+        _ => None,
+    };
+    Some(HookMessage {
+        event: event.to_owned(),
+        transcript,
+        cwd: payload.text(map.cwd),
+        signal,
+        reason: payload.text(&["reason", "status", "trigger", "stopReason"]),
+        facts: map.read_fact(&meaning, payload).into_iter().collect(),
+        ..HookMessage::new(name, provider, &session, at)
+    })
+}
+
+/// Whether a message has a fact that the agent's transcript lacks.
+pub fn has_hook_only_facts(message: &HookMessage) -> bool {
+    hook_map(&message.provider)
+        .is_some_and(|map| message.facts.iter().any(|fact| map.is_hook_only(&fact.kind)))
+}
+
+fn hook_map(provider: &str) -> Option<&'static HookMap> {
+    AGENTS.iter().find(|agent| agent.provider() == provider)?.hooks()
 }
 
 impl HookMap {
-    /// A map that has nothing but the names of common members; the rest is filled in.
+    /// The member names that most agents share with Claude Code, and nothing else.
     pub(crate) const CLAUDE_LIKE: HookMap = HookMap {
         session: &["session_id"],
         transcript: &["transcript_path"],
@@ -150,7 +178,7 @@ impl HookMap {
         call: &["tool_use_id"],
         output: &["tool_response"],
         rows: &[],
-        untold: &[],
+        hook_only: &[],
         place: HookPlace {
             folder: ("", "", ""),
             file: "",
@@ -161,55 +189,38 @@ impl HookMap {
         },
     };
 
-    /// What the event says.
-    pub fn says(&self, event: &str, payload: &Payload) -> Says {
-        let fits = |row: &&HookRow| {
-            let is_so =
+    /// What an event means, by the first row that matches.
+    pub fn meaning(&self, event: &str, payload: &Payload) -> HookMeaning {
+        let matches = |row: &&HookRow| {
+            let is_equal =
                 |(place, text): &(&str, &str)| payload.text(&[place]).as_deref() == Some(*text);
-            row.event == event && row.when.iter().all(is_so)
+            row.event == event && row.when.iter().all(is_equal)
         };
-        self.rows.iter().find(fits).map_or(Says::News, |row| row.says.clone())
+        self.rows.iter().find(matches).map_or(HookMeaning::News, |row| row.meaning.clone())
     }
 
-    fn read(&self, provider: &'static str, event: &str, payload: &Payload) -> Option<Hooked> {
-        let says = self.says(event, payload);
-        if says == Says::Nothing {
-            return None;
+    /// Whether facts of this kind come to events that only hooks tell.
+    fn is_hook_only(&self, kind: &Kind) -> bool {
+        match kind {
+            // A hook tells the call before it runs, so its fact is recorded as the start.
+            Kind::ToolCall => self.hook_only.contains(&Kind::ToolStarted),
+            kind => self.hook_only.contains(kind),
         }
-        let session = payload.text(self.session).filter(|session| !session.is_empty())?;
-        let sign = match says {
-            Says::Sign(kind) => Some(kind),
-            Says::Compacting => Some(SignalKind::Compact),
-            _ => None,
-        };
-        let facts: Vec<(Kind, Raw)> = self.fact(&says, payload).into_iter().collect();
-        let is_untold = facts.iter().any(|(kind, _)| match kind {
-            Kind::ToolCall => self.untold.contains(&Kind::ToolStarted),
-            kind => self.untold.contains(kind),
-        });
-        let transcript = payload.text(self.transcript).map(PathBuf::from);
-        let (session, transcript) = match &self.subagent {
-            Some(subagent) => subagent.find(payload, session, transcript),
-            None => (session, transcript),
-        };
-        let cwd = payload.text(self.cwd);
-        let reason = payload.text(&["reason", "status", "trigger", "stopReason"]);
-        Some(Hooked { provider, session, transcript, cwd, sign, reason, facts, is_untold })
     }
 
-    /// The one fact an event tells, if it tells any.
-    fn fact(&self, says: &Says, payload: &Payload) -> Option<(Kind, Raw)> {
+    /// The fact an event tells. No event tells more than one.
+    fn read_fact(&self, meaning: &HookMeaning, payload: &Payload) -> Option<HookFact> {
         let tool = || payload.text(self.tool).unwrap_or_default();
         let input = || payload.json(self.input).unwrap_or_default();
         let call_id = || payload.text(self.call).unwrap_or_default();
-        let fact = match says {
-            Says::Nothing | Says::News | Says::Sign(_) => return None,
-            Says::Compacting => {
+        let (kind, data) = match meaning {
+            HookMeaning::Ignored | HookMeaning::News | HookMeaning::Signal(_) => return None,
+            HookMeaning::Compacting => {
                 let strategy = CAPTURED.to_owned();
                 let started = CompactionStarted { strategy, ..CompactionStarted::default() };
                 (Kind::CompactionStarted, Raw::from_value(&started))
             }
-            Says::Calls => {
+            HookMeaning::ToolCall => {
                 let call = ToolCall {
                     call_id: call_id(),
                     tool: tool(),
@@ -218,7 +229,7 @@ impl HookMap {
                 };
                 (Kind::ToolCall, Raw::from_value(&call))
             }
-            Says::Asks => {
+            HookMeaning::Approval => {
                 let asked = ApprovalRequested {
                     approval_id: payload.text(&["properties.id"]).unwrap_or_default(),
                     tool: tool(),
@@ -228,17 +239,18 @@ impl HookMap {
                 };
                 (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
-            Says::AsksForLast(shown) => {
+            HookMeaning::ApprovalOfLast(shown) => {
                 let input = payload.json(&[shown]);
                 let asked = ApprovalRequested { input, ..ApprovalRequested::default() };
                 (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
-            Says::Begins => {
+            HookMeaning::ToolStarted => {
                 let (tool, input, outcome) = (tool(), input(), Outcome::Ok);
-                let begun = Made { call_id: String::new(), tool, input, outcome, output: None };
-                (Kind::ToolStarted, Raw::from_value(&begun))
+                let started =
+                    ToolReport { call_id: String::new(), tool, input, outcome, output: None };
+                (Kind::ToolStarted, Raw::from_value(&started))
             }
-            Says::Inquires(shown) => {
+            HookMeaning::Question(shown) => {
                 let input = payload.json(&[shown]);
                 let asked = ExternalInput {
                     request_id: String::new(),
@@ -248,15 +260,16 @@ impl HookMap {
                 };
                 (Kind::ExternalInput, Raw::from_value(&asked))
             }
-            Says::Made(outcome) => {
-                // Where its records have the output, a second copy has no use.
-                let is_untold = self.untold.contains(&Kind::ToolResult);
-                let output = is_untold.then(|| payload.json(self.output)).flatten();
+            HookMeaning::ToolResult(outcome) => {
+                // Outputs can be large: a copy of what the transcript has would only cost.
+                let is_needed = self.hook_only.contains(&Kind::ToolResult);
+                let output = is_needed.then(|| payload.json(self.output)).flatten();
                 let outcome = outcome.clone();
                 let (call_id, tool, input) = (call_id(), tool(), input());
-                (Kind::ToolResult, Raw::from_value(&Made { call_id, tool, input, outcome, output }))
+                let report = ToolReport { call_id, tool, input, outcome, output };
+                (Kind::ToolResult, Raw::from_value(&report))
             }
-            Says::Decided { id, reply, denies } => {
+            HookMeaning::Decided { id, reply, denies } => {
                 let reply = payload.text(&[reply])?;
                 let decision = match denies.contains(&reply.as_str()) {
                     true => Decision::Deny,
@@ -271,18 +284,18 @@ impl HookMap {
                 };
                 (Kind::ApprovalResolved, Raw::from_value(&resolved))
             }
-            Says::Interrupted => {
+            HookMeaning::Interrupted => {
                 let stop_reason = Some(StopReason::Interrupted);
                 let ended = TurnCompleted { stop_reason, ..TurnCompleted::default() };
                 (Kind::TurnCompleted, Raw::from_value(&ended))
             }
         };
-        Some((fact.0, fact.1.expect("payloads always encode")))
+        Some(HookFact { kind, data: data.expect("payloads always encode") })
     }
 }
 
 impl Subagent {
-    /// The session and the transcript that are really meant.
+    /// The session and the transcript of the subagent, if the call comes from one.
     fn find(
         &self,
         payload: &Payload,

@@ -59,14 +59,14 @@ pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
 pub use event_builder::{ChildCall, EventBuilder, argument, brief, questions, shown};
 pub use hook::{
-    Heard, HookForm, HookMap, HookMemory, HookOnlyEvent, HookPlace, HookRow, Hooked, Payload, Says,
-    hook_only_events, hooked,
+    HookForm, HookMap, HookMeaning, HookMemory, HookOnlyEvent, HookPlace, HookRow, Payload,
+    Subagent, has_hook_only_facts, hook_only_events, read_hook,
 };
 pub use identity::EventIdentity;
 pub use ingester::{IngestProgress, IngestSummary, Ingester, describe_unknown};
 pub use record::{RecordText, SourceRecord};
 pub use row_reader::{DatabaseSchema, RowQuery};
-pub use signal::{SessionSignal, SignalKind, SignalOutcome};
+pub use signal::SignalOutcome;
 pub use sink::{Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord};
 pub use source::Source;
 pub use source_index::SourceIndex;

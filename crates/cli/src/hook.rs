@@ -16,12 +16,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capture::{Payload, hooked};
-use hooks::{HookReport, Signals, Spool};
-use ingest::{hook_call, signal_of};
+use capture::{Payload, has_hook_only_facts, read_hook};
+use event::HookMessage;
+use hooks::{HookReport, Undelivered};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use wire::hook::{HookCall, hand_over, socket};
+use wire::hook::{send_message, socket};
 
 use crate::world;
 
@@ -31,11 +31,11 @@ const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long an agent may pause inside its payload, and how long the payload may take in all. In
 /// this time we wait for the agent; it waits for us only when it has sent everything.
-const SILENCE: Duration = Duration::from_millis(500);
-const SAID_WITHIN: Duration = Duration::from_secs(3);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+const PAYLOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the daemon may take to accept a call. A stuck daemon counts as none.
-const TAKEN_WITHIN: Duration = Duration::from_millis(50);
+const DAEMON_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How long the agent waits for us at most if a disk hangs. A stuck daemon costs a tenth of it. The
 /// writes after that are few and not synced, so only a hanging disk takes longer, and a call on a
@@ -58,8 +58,8 @@ pub(crate) struct HookInvocation {
 enum HookResult {
     /// Nothing: the daemon has it.
     Accepted,
-    /// No daemon took it; and whether only this hook reports it.
-    NotAccepted(Box<HookCall>, bool),
+    /// No daemon took it.
+    NotAccepted(Box<HookMessage>),
     /// It says nothing of interest.
     Irrelevant,
     /// It is a trial.
@@ -167,18 +167,18 @@ impl HookInvocation {
         if !folder.is_dir() {
             return;
         }
-        let left = match result {
-            HookResult::NotAccepted(call, is_untold) => leave_on_disk(folder, &call, is_untold),
+        let stored = match result {
+            HookResult::NotAccepted(message) => store_message(folder, &message),
             HookResult::Accepted
             | HookResult::Trial
             | HookResult::Irrelevant
             | HookResult::MaybeCursor(_) => Ok(()),
-            HookResult::Failed(why) => Err(why),
+            HookResult::Failed(problem) => Err(problem.to_owned()),
         };
-        let log = HookReport::of(folder);
-        match left {
-            Ok(()) => log.called(&self.agent, world::now()),
-            Err(why) => log.failed(&self.agent, &self.event, why, world::now()),
+        let report = HookReport::in_journal(folder);
+        match stored {
+            Ok(()) => report.note_call(&self.agent, world::now()),
+            Err(problem) => report.note_failure(&self.agent, &self.event, &problem, world::now()),
         }
     }
 }
@@ -188,29 +188,28 @@ fn catch_panic(tell: impl FnOnce() -> HookResult) -> HookResult {
     panic::catch_unwind(AssertUnwindSafe(tell)).unwrap_or(HookResult::Failed("the hook panicked"))
 }
 
-/// Hands a call to the daemon.
+/// Sends the message of a call to the daemon.
 fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> HookResult {
-    let Some(hooked) = hooked(agent, event, payload) else { return HookResult::Irrelevant };
-    let is_untold = hooked.is_untold;
-    let call = hook_call(hooked, event, world::now(), world::random_bytes());
-    match hand_over(&socket(folder), &call, TAKEN_WITHIN) {
+    let now = world::now();
+    let name = HookMessage::name_for(now, world::random_bytes());
+    let Some(message) = read_hook(agent, event, payload, name, now) else {
+        return HookResult::Irrelevant;
+    };
+    match send_message(&socket(folder), &message, DAEMON_TIMEOUT) {
         true => HookResult::Accepted,
-        false => HookResult::NotAccepted(Box::new(call), is_untold),
+        false => HookResult::NotAccepted(Box::new(message)),
     }
 }
 
-/// Leaves a call on disk, if no other source reports the same.
-fn leave_on_disk(folder: &Path, call: &HookCall, is_untold: bool) -> Result<(), &'static str> {
-    let signaled =
-        signal_of(call).map_or(Ok(()), |signal| Signals::of(folder).leave_as(&call.name, &signal));
-    if is_untold {
-        match Spool::of(folder).leave(call) {
-            Ok(true) => {}
-            Ok(false) => return Err("the spool is full"),
-            Err(_) => return Err("the spool could not be written"),
-        }
-    }
-    signaled.map_err(|_| "the signal could not be written")
+/// Stores a message in one place: in the spool if it has facts that no transcript has, otherwise as
+/// a signal if it announces something. All else stands in the transcript, which is read anyway.
+fn store_message(folder: &Path, message: &HookMessage) -> Result<(), String> {
+    let undelivered = Undelivered::in_journal(folder);
+    let stored = match has_hook_only_facts(message) {
+        true => undelivered.store_message(message),
+        false => undelivered.store_signal(message),
+    };
+    stored.map_err(|error| error.to_string())
 }
 
 /// Translates an event name of Claude Code to Cursor's.
@@ -232,10 +231,10 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
     let mut said = Vec::new();
     let mut object = ObjectScanner::default();
     let mut piece = vec![0; 64 * 1024];
-    let begun = Instant::now();
-    let mut heard_at = begun;
-    while heard_at.elapsed() < SILENCE && begun.elapsed() < SAID_WITHIN {
-        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(SILENCE.subsec_nanos()) };
+    let started = Instant::now();
+    let mut last_read = started;
+    while last_read.elapsed() < PAUSE_MAX && started.elapsed() < PAYLOAD_TIMEOUT {
+        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(PAUSE_MAX.subsec_nanos()) };
         let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
         // A blocking read could wait forever, so poll first.
         match rustix::event::poll(&mut ready, Some(&pause)) {
@@ -251,7 +250,7 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
                 if object.ends_in(&piece[..count]) {
                     break;
                 }
-                heard_at = Instant::now();
+                last_read = Instant::now();
             }
             Err(Errno::INTR) => {}
             Err(_) => break,

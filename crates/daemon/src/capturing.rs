@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use ingest::HookQueue;
 use ingest::Import;
 use ingest::{Caught, Ingest, IngestError};
-use ingest::{HookIngest, leave_all};
+use ingest::{HookIngest, store_queue};
 
 /// Time between two tries when nothing can be recorded; it doubles up to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -220,7 +220,7 @@ impl Worker {
     /// What hooks were told is taken has to outlive the time in which nobody hears it.
     fn leave_calls(&self) {
         if let Some(folder) = self.tools.opened.journal().dir() {
-            leave_all(&self.tools.hook_queue, folder);
+            store_queue(&self.tools.hook_queue, folder);
         }
     }
 
@@ -234,7 +234,7 @@ impl Worker {
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
         let _claim = ingest.claim()?;
         self.tools.health.set_part("capture", "catching_up");
-        let mut hook_ingest = HookIngest::of(&journal, self.tools.hook_queue.clone());
+        let mut hook_ingest = HookIngest::new(&journal, self.tools.hook_queue.clone());
         self.catch_up(&ingest, edition, &mut hook_ingest)?;
         if self.control.is_over(edition) {
             return Ok(());

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capture::{Telemetry, TelemetryFact};
-use event::Source;
-use wire::hook::{HookCall, HookFact, VERSION};
+use event::{HookFact, HookMessage, Source};
 
 use ingest::HookQueue;
 
@@ -30,7 +29,8 @@ impl Telemeter {
     /// Takes what was exported; whether there was room for it. What an exporter brings again is
     /// known by its name and recorded once.
     pub(crate) fn take(&self, telemetry: Telemetry) -> bool {
-        let has_room = telemetry.reported.into_iter().all(|told| self.hook_queue.offer(call(told)));
+        let mut messages = telemetry.reported.into_iter().map(hook_message);
+        let has_room = messages.all(|message| self.hook_queue.push(message));
         if !has_room {
             return false;
         }
@@ -49,20 +49,13 @@ impl Telemeter {
     }
 }
 
-fn call(told: TelemetryFact) -> HookCall {
-    let TelemetryFact { name, provider, session, at, kind, data } = told;
-    HookCall {
-        v: VERSION,
-        name,
-        provider: provider.to_owned(),
+/// An exported fact goes the way of a hook's message.
+fn hook_message(fact: TelemetryFact) -> HookMessage {
+    let TelemetryFact { name, provider, session, at, kind, data } = fact;
+    HookMessage {
         event: "otlp".to_owned(),
-        session,
-        at,
         source: Source::Telemetry,
-        transcript: None,
-        cwd: None,
-        sign: None,
-        reason: None,
         facts: vec![HookFact { kind, data }],
+        ..HookMessage::new(name, provider, &session, at)
     }
 }

@@ -8,6 +8,7 @@
 //! (`journal`).
 
 mod event; // the envelope
+mod hook; // one call of an agent's hook, as a message
 mod kind; // the event kinds, their codes and lanes
 pub mod payload; // the typed `data` of each kind
 mod child; // the life cycle of a child run
@@ -30,6 +31,7 @@ pub use codec::EventHead;
 pub use cost::{BadCost, Cost};
 pub use error::{BadEvent, BadPayload};
 pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD};
+pub use hook::{HookFact, HookMessage, SignalKind};
 pub use id::{BadId, EventId, SessionId};
 pub use json::{JsonField, replace_lone_surrogates};
 pub use key::{EventKey, KeyFamily};

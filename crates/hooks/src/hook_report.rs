@@ -1,6 +1,6 @@
-//! What is remembered of hooks that called: when each agent did last, and what went wrong.
+//! The report about hooks: when each agent's hooks called last, and which calls failed.
 //!
-//! Hooks write here themselves, so that it is known without a daemon, too.
+//! Hooks write it themselves, so that it is complete without a daemon, too.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use wire::health_dir;
 
-/// Bytes of failures that are kept. With more the older half goes.
+/// The most bytes of failures, in two files. When one is full, the older one is dropped.
 const BYTES_MAX: u64 = 256 * 1024;
 
-/// The memory of hooks beside a journal.
+/// The report beside a journal, in `health/hooks/`.
 #[derive(Debug)]
 pub struct HookReport {
     folder: PathBuf,
 }
 
-/// A call that came to nothing.
+/// A call that could not be delivered or kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HookFailure {
     pub at: Time,
@@ -32,24 +32,26 @@ pub struct HookFailure {
 }
 
 impl HookReport {
-    pub fn of(journal: &Path) -> HookReport {
+    pub fn in_journal(journal: &Path) -> HookReport {
         HookReport { folder: health_dir(journal).join("hooks") }
     }
 
-    /// A hook of this agent has called. Where that cannot be noted, nobody is told.
-    pub fn called(&self, agent: &str, now: Time) {
-        let Some(path) = self.place(agent) else { return };
-        let noted = File::options().append(true).open(&path).or_else(|_| {
-            self.make()?;
+    /// Notes that a hook of this agent called. An error is ignored: the agent must not see it.
+    pub fn note_call(&self, agent: &str, now: Time) {
+        let Some(path) = self.call_path(agent) else { return };
+        let opened = File::options().append(true).open(&path).or_else(|_| {
+            self.create_folder()?;
             OpenOptions::new().append(true).create(true).mode(0o600).open(&path)
         });
+        // The time of the file is the note: that costs no bytes however often hooks call.
         let millis = u64::try_from(now.nanos() / 1_000_000).unwrap_or(0);
         let at = UNIX_EPOCH + Duration::from_millis(millis);
-        let _ = noted.and_then(|file| file.set_modified(at));
+        let _ = opened.and_then(|file| file.set_modified(at));
     }
 
-    /// A call came to nothing.
-    pub fn failed(&self, agent: &str, event: &str, problem: &str, now: Time) {
+    /// Notes a failed call. An error is ignored, as above.
+    pub fn note_failure(&self, agent: &str, event: &str, problem: &str, now: Time) {
+        // Both come from the command line and may be of any length.
         let short = |text: &str| text.chars().take(64).collect();
         let (agent, event, problem) = (short(agent), short(event), problem.to_owned());
         let failure = HookFailure { at: now, agent, event, problem };
@@ -59,7 +61,7 @@ impl HookReport {
         if fs::metadata(&path).is_ok_and(|found| found.len() >= BYTES_MAX / 2) {
             let _ = fs::rename(&path, path.with_extension("older"));
         }
-        let _ = self.make().and_then(|()| {
+        let _ = self.create_folder().and_then(|()| {
             let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
             file.write_all(&line)
         });
@@ -67,12 +69,12 @@ impl HookReport {
 
     /// When a hook of this agent called last.
     pub fn last_call(&self, agent: &str) -> Option<Time> {
-        let modified = fs::metadata(self.place(agent)?).ok()?.modified().ok()?;
+        let modified = fs::metadata(self.call_path(agent)?).ok()?.modified().ok()?;
         let since = modified.duration_since(UNIX_EPOCH).ok()?;
         Some(Time::from_millis(i64::try_from(since.as_millis()).ok()?))
     }
 
-    /// The failures that are remembered, oldest first.
+    /// The latest failures, oldest first.
     pub fn failures(&self) -> Vec<HookFailure> {
         let path = self.failures_path();
         let texts = [path.with_extension("older"), path].map(fs::read_to_string);
@@ -81,8 +83,9 @@ impl HookReport {
         lines.filter_map(|line| serde_json::from_str(&line).ok()).collect()
     }
 
-    /// Where it is noted that an agent's hooks called; `None` for what is no agent.
-    fn place(&self, agent: &str) -> Option<PathBuf> {
+    /// The file whose time is that of the last call; `None` for an unknown agent, whose name must
+    /// not become part of a path.
+    fn call_path(&self, agent: &str) -> Option<PathBuf> {
         let is_agent = capture::AGENTS.iter().any(|known| known.provider() == agent);
         is_agent.then(|| self.folder.join(agent))
     }
@@ -91,7 +94,7 @@ impl HookReport {
         self.folder.join("failures.jsonl")
     }
 
-    fn make(&self) -> std::io::Result<()> {
+    fn create_folder(&self) -> std::io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
     }
 }

@@ -134,7 +134,7 @@ impl HookInstall<'_> {
     pub fn status(&self, agent: &str) -> Option<HookStatus> {
         let (agent, hooks) = find(agent)?;
         let place = self.place(agent, hooks);
-        let log = HookReport::of(self.journal);
+        let report = HookReport::in_journal(self.journal);
         let mut status = HookStatus {
             agent,
             is_present: self.is_present(agent),
@@ -142,8 +142,12 @@ impl HookInstall<'_> {
             events: Vec::new(),
             commands: Vec::new(),
             is_trusted: None,
-            last_call_at: log.last_call(agent),
-            failures: log.failures().into_iter().filter(|failed| failed.agent == agent).collect(),
+            last_call_at: report.last_call(agent),
+            failures: report
+                .failures()
+                .into_iter()
+                .filter(|failed| failed.agent == agent)
+                .collect(),
             problem: None,
         };
         let text = match place.read() {

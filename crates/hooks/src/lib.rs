@@ -1,19 +1,21 @@
-//! Hooks of agents: our entries in their settings, and what a hook leaves when no daemon takes it.
+//! Hooks of agents: our entries in their settings, and messages that no daemon took.
 //!
-//! Not here: what a hook says of a session (`capture`), the message it sends (`wire`), and what
-//! becomes of it (`ingest`).
+//! Not here: what a call of a hook says (`capture`), the message (`event`), how it travels (`wire`),
+//! and how it is recorded (`ingest`).
 
 mod install; // our entries in the settings of agents
-mod hook_report; // when hooks called, and what went wrong
+mod hook_report; // when hooks called, and which calls failed
+mod undelivered; // messages that no daemon took
+mod spool; // those with facts that no transcript has
+mod signals; // those that are only a signal
 mod spool_dir; // a folder of small files that wait
-mod spool; // calls that no daemon took
-mod signals; // signals that hooks left
 
 pub use hook_report::{HookFailure, HookReport};
 pub use install::{
     EntriesError, HookChange, HookInstall, HookInstallError, HookStatus, PlaceError, SyntaxError,
     agents_with_hooks,
 };
-pub use signals::{Signal, Signals, kind, word};
+pub use signals::Signals;
 pub use spool::Spool;
-pub use spool_dir::{SpoolSummary, stamp};
+pub use spool_dir::SpoolSummary;
+pub use undelivered::{StoreError, Undelivered};

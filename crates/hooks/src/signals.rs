@@ -1,112 +1,114 @@
-//! Signals: how a hook speaks to whoever reads what agents write, without waiting for anybody.
+//! Signals: files by which a hook, or another program, announces what happened to a session.
 //!
-//! A signal is one file in `signals/` of the journal's folder: a queue, never one slot per session.
-//! Whoever handles it reads the session to its end, records what only the signal tells, and removes
-//! the file last. What comes of a signal depends on how far the session has got, so one that is
-//! handled again after a crash has no second effect.
+//! A signal is one file in `signals/` of the journal's folder. The form is documented
+//! (`docs/capture.md`), and other programs write it, too. A pass reads the session to its end,
+//! records what only the signal tells, and removes the file last. What comes of a signal depends on
+//! how far the session has got, so a signal that is handled again after a crash has no second
+//! effect.
 //!
 //! Not here: what a signal does to a session (`capture`), the clock.
 
-mod signal; // one signal, as it is written
+mod signal; // the form of a file
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use capture::{CaptureError, SessionSignal, SignalKind, SignalOutcome};
-use event::Time;
+use capture::{CaptureError, SignalOutcome};
+use event::{HookMessage, SignalKind, Time};
 
-pub use signal::Signal;
-use signal::{BYTES_MAX, is_name};
-pub use signal::{kind, word};
+use signal::{SIGNAL_BYTES_MAX, encode_signal, has_own_name, parse_signal};
 
-use crate::spool_dir::{KEPT_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older, stamp};
+use crate::spool_dir::{RETENTION_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older};
 
-/// Signals handled in one round. When there are more, the rest waits for the next one.
-const ROUND_MAX: usize = 1_000;
+/// Signals handled in one pass. The others wait for the next pass.
+const PASS_MAX: usize = 1_000;
 
 /// The folder of signals.
 #[derive(Debug)]
 pub struct Signals {
-    spool_dir: SpoolDir,
+    dir: SpoolDir,
 }
 
 impl Signals {
     /// The signals of the journal in this folder.
-    pub fn of(journal: &Path) -> Signals {
-        Signals { spool_dir: SpoolDir::new(journal.join("signals")) }
+    pub fn in_journal(journal: &Path) -> Signals {
+        Signals { dir: SpoolDir::new(journal.join("signals")) }
     }
 
-    pub fn folder(&self) -> &Path {
-        self.spool_dir.folder()
+    pub fn path(&self) -> &Path {
+        self.dir.path()
     }
 
-    /// Makes the folder, for its owner only.
-    pub fn make(&self) -> io::Result<()> {
-        self.spool_dir.make()
+    /// Creates the folder, for its owner only.
+    pub fn create(&self) -> io::Result<()> {
+        self.dir.create()
     }
 
-    /// Leaves a signal. It is there whole or not at all. `dice` tells apart what is left at the
-    /// same instant.
-    pub fn leave(&self, signal: &Signal, now: Time, dice: [u8; 4]) -> io::Result<()> {
-        self.leave_as(&stamp(now, dice), signal)
+    /// Adds the signal of a message as a file; nothing for a message without one.
+    ///
+    /// The file has the name of the message: adding it twice makes one file.
+    pub fn add(&self, message: &HookMessage) -> io::Result<()> {
+        let Some(text) = encode_signal(message) else { return Ok(()) };
+        self.dir.write(&format!("{}.json", message.name), text.as_bytes())
     }
 
-    /// The same for one who has a name for it.
-    pub fn leave_as(&self, name: &str, signal: &Signal) -> io::Result<()> {
-        self.spool_dir.leave(&format!("{name}.json"), signal.encode().as_bytes())
-    }
-
-    /// Handles what waits, in the order it happened. A signal stays until `apply_signal` is done with it.
+    /// Handles the waiting signals, oldest first. `apply` gets the message of a signal, and whether
+    /// a clear or stop of the same session waits behind it. A file stays until it is done.
     pub fn handle(
         &mut self,
         now: Time,
-        apply_signal: &mut dyn FnMut(&SessionSignal<'_>) -> Result<SignalOutcome, CaptureError>,
+        apply: &mut dyn FnMut(&HookMessage, bool) -> Result<SignalOutcome, CaptureError>,
     ) -> Result<SpoolSummary, CaptureError> {
-        let mut round = SpoolSummary::default();
-        let waiting = self.waiting(now, &mut round);
-        for (place, (name, signal)) in waiting.iter().enumerate() {
-            let is_followed = waiting[place + 1..].iter().any(|(_, later)| {
-                later.is_of_session(signal)
-                    && matches!(later.kind, SignalKind::Clear | SignalKind::Stop)
+        let mut summary = SpoolSummary::default();
+        let waiting = self.read_waiting(now, &mut summary);
+        for (index, (name, message)) in waiting.iter().enumerate() {
+            let is_followed = waiting[index + 1..].iter().any(|(_, later)| {
+                later.is_of_session(message)
+                    && matches!(later.signal, Some(SignalKind::Clear | SignalKind::Stop))
             });
-            match apply_signal(&SessionSignal { is_followed, ..signal.sign(name) })? {
+            match apply(message, is_followed)? {
                 SignalOutcome::Done => {
-                    round.handled += 1;
-                    self.spool_dir.remove(name);
+                    summary.handled += 1;
+                    self.dir.remove(name);
                 }
                 SignalOutcome::UnknownSession | SignalOutcome::Pending => {
-                    self.spool_dir.put_off(name, now)
+                    self.dir.retry_later(name, now);
                 }
             }
         }
-        Ok(round)
+        Ok(summary)
     }
 
-    /// The signals that are due, by time and name. What is none is moved aside.
-    fn waiting(&mut self, now: Time, round: &mut SpoolSummary) -> Vec<(String, Signal)> {
+    /// The signals that are due, by time and name, with their file names. Other files are rejected.
+    fn read_waiting(
+        &mut self,
+        now: Time,
+        summary: &mut SpoolSummary,
+    ) -> Vec<(String, HookMessage)> {
         let mut waiting = Vec::new();
-        for name in self.spool_dir.names(now, claim).into_iter().take(ROUND_MAX) {
+        for name in self.dir.due_names(now, claim_file).into_iter().take(PASS_MAX) {
             let parse = |text: &[u8]| {
-                let signal = Signal::parse(&name, text)?;
-                let at = signal.at;
-                Ok((signal, at))
+                let message = parse_signal(&name, text)?;
+                let at = message.at;
+                Ok((message, at))
             };
-            match self.spool_dir.read(&name, BYTES_MAX, now, parse) {
-                Ok(Some((signal, at))) if !is_older(at, now, KEPT_MILLIS) => {
-                    waiting.push((name, signal));
+            match self.dir.read(&name, SIGNAL_BYTES_MAX, now, parse) {
+                Ok(Some((message, at))) if !is_older(at, now, RETENTION_MILLIS) => {
+                    waiting.push((name, message));
                 }
-                // It has waited for its session long enough.
-                Ok(Some(_)) if self.spool_dir.has_waited(&name) => {
-                    round.orphaned += 1;
-                    self.spool_dir.remove(&name);
+                // An old signal that was tried before waited in vain for its session.
+                Ok(Some(_)) if self.dir.has_waited(&name) => {
+                    summary.orphaned += 1;
+                    self.dir.remove(&name);
                 }
-                Ok(Some(_)) => self.spool_dir.refuse(name, "it is too old", now, round),
+                Ok(Some(_)) => self.dir.reject(name, "it is too old", now, summary),
                 Ok(None) => {}
-                Err(Rejection(why)) => self.spool_dir.refuse(name, why, now, round),
+                Err(Rejection(reason)) => self.dir.reject(name, reason, now, summary),
             }
         }
+        // By the time within: another program may have written its file later than it happened.
         waiting.sort_by(|(name, one), (other_name, other)| {
             (one.at, name).cmp(&(other.at, other_name))
         });
@@ -114,17 +116,17 @@ impl Signals {
     }
 }
 
-/// A file that others name after its session may be written again at any time. It gets a name of
-/// its own first, so that nothing is removed unseen.
-fn claim(folder: &Path, name: String) -> Option<String> {
-    if is_name(&name) {
+/// Renames a file that another program named after its session. That program may write the same
+/// name again at any time, and the pass must not remove a signal it has not read.
+fn claim_file(folder: &Path, name: String) -> Option<String> {
+    if has_own_name(&name) {
         return Some(name);
     }
     let path = folder.join(&name);
     let metadata = fs::symlink_metadata(&path).ok()?;
     let nanos = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
     let own = format!("{:019}-{:08x}.{name}", nanos.max(0), metadata.ino() as u32);
-    // A name that is too long, or a folder that cannot be written to: it stays where it is.
+    // If the new name is too long, or the folder read-only, the file stays and is not handled.
     fs::rename(&path, folder.join(&own)).ok()?;
     Some(own)
 }

@@ -1,11 +1,13 @@
-//! The spool: calls of hooks that nobody took, each a file in `spool/` of the journal's folder.
+//! The spool: messages of hooks that no daemon took, each a file in `spool/` of the journal's
+//! folder.
 //!
-//! Only what stands in no record of an agent is kept here. What comes of a call is known by the
-//! call's name, so that one that is handled again after a crash has no second effect.
+//! A message is in the spool for its facts, where the agent's transcript lacks them. Its signal
+//! waits there with it. Ids of events derive from the name of the message, so a file that is
+//! handled again after a crash has no second effect.
 //!
-//! Whoever leaves a call must know whether there is room, and has no time to look at thousands of
-//! files: so the length of one more file, `.taken`, says how much room is taken. Whoever handles
-//! calls sets it right.
+//! A hook must know whether the spool has room, and has no time to look at thousands of files. So
+//! the length of one more file, `.taken`, is the room that is taken. Hooks append to it; the pass
+//! that handles the files corrects it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,123 +15,125 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use capture::{CaptureError, SignalOutcome};
-use event::Time;
-use wire::hook::{CALL_BYTES_MAX, HookCall};
+use event::{HookMessage, Time};
 
-use crate::spool_dir::{KEPT_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older};
+use crate::spool_dir::{RETENTION_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older};
 
-/// Calls handled in one round. When there are more, the rest waits for the next one.
-const ROUND_MAX: usize = 1_000;
+/// Messages handled in one pass. The others wait for the next pass.
+const PASS_MAX: usize = 1_000;
 
-/// Calls that wait at most, and their bytes. With more the newest is not kept.
-const CALLS_MAX: u64 = 10_000;
+/// The most messages that wait, and the most bytes. A message beyond that is dropped and counted.
+const MESSAGES_MAX: u64 = 10_000;
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The file that is as long as room is taken.
+/// The file whose length is the room that is taken.
 const TAKEN: &str = ".taken";
 
-/// The folder of calls that wait.
+/// The folder of waiting messages.
 #[derive(Debug)]
 pub struct Spool {
-    spool_dir: SpoolDir,
+    dir: SpoolDir,
 }
 
 impl Spool {
     /// The spool of the journal in this folder.
-    pub fn of(journal: &Path) -> Spool {
-        Spool { spool_dir: SpoolDir::new(journal.join("spool")) }
+    pub fn in_journal(journal: &Path) -> Spool {
+        Spool { dir: SpoolDir::new(journal.join("spool")) }
     }
 
-    pub fn folder(&self) -> &Path {
-        self.spool_dir.folder()
+    pub fn path(&self) -> &Path {
+        self.dir.path()
     }
 
-    /// Makes the folder, for its owner only.
-    pub fn make(&self) -> io::Result<()> {
-        self.spool_dir.make()
+    /// Creates the folder, for its owner only.
+    pub fn create(&self) -> io::Result<()> {
+        self.dir.create()
     }
 
-    /// Leaves a call; `false` if so many wait that there is no room for it.
-    pub fn leave(&self, call: &HookCall) -> io::Result<bool> {
-        let line = call.encode();
-        let room = room(line.len() as u64);
-        let mut taken = self.taken()?;
-        if taken.metadata()?.len() + room > CALLS_MAX {
+    /// Adds a message; `false` if the spool is full.
+    pub fn add(&self, message: &HookMessage) -> io::Result<bool> {
+        let line = message.encode();
+        let room = room_for(line.len() as u64);
+        let mut taken = self.open_taken()?;
+        if taken.metadata()?.len() + room > MESSAGES_MAX {
             return Ok(false);
         }
-        // Before it is there: one who is killed in between takes room for nothing until somebody
-        // sets it right, which is better than the other way round.
+        // The room is taken first. A hook that is killed in between leaves room taken for nothing
+        // until the next pass; the other order could let the spool grow beyond its limit.
         taken.write_all(&vec![b'.'; usize::try_from(room).unwrap_or_default()])?;
-        self.spool_dir.leave(&format!("{}-{}.json", call.name, line.len()), &line)?;
+        // The size stands in the name, so that a pass can sum up sizes without reading files.
+        self.dir.write(&format!("{}-{}.json", message.name, line.len()), &line)?;
         Ok(true)
     }
 
-    /// Handles what waits, in the order it came. A call stays until `ingest_hook` is done with it.
+    /// Handles the waiting messages, oldest first. A file stays until `ingest` is done with its
+    /// message.
     pub fn handle(
         &mut self,
         now: Time,
-        ingest_hook: &mut dyn FnMut(&HookCall) -> Result<SignalOutcome, CaptureError>,
+        ingest: &mut dyn FnMut(&HookMessage) -> Result<SignalOutcome, CaptureError>,
     ) -> Result<SpoolSummary, CaptureError> {
-        let mut round = SpoolSummary::default();
-        let names = self.spool_dir.names(now, |_, name| Some(name));
-        let has_calls = !names.is_empty();
-        let handled = self.handle_each(names, now, ingest_hook, &mut round);
-        // Also where no file waits: whoever was killed, or found the disk full, took room for none.
-        if has_calls || self.has_taken() {
-            // Where it cannot be set right now, somebody is turned away too early.
-            let _ = self.taken().and_then(|taken| taken.set_len(self.room_taken()));
+        let mut summary = SpoolSummary::default();
+        let names = self.dir.due_names(now, |_, name| Some(name));
+        let has_messages = !names.is_empty();
+        let handled = self.handle_each(names, now, ingest, &mut summary);
+        // Also without files: a hook that was killed, or found the disk full, took room for none.
+        if has_messages || self.has_taken() {
+            // If this fails, hooks find the spool full too early until the next pass.
+            let _ = self.open_taken().and_then(|taken| taken.set_len(self.room_taken()));
         }
-        handled.map(|()| round)
+        handled.map(|()| summary)
     }
 
     fn handle_each(
         &mut self,
         names: Vec<String>,
         now: Time,
-        ingest_hook: &mut dyn FnMut(&HookCall) -> Result<SignalOutcome, CaptureError>,
-        round: &mut SpoolSummary,
+        ingest: &mut dyn FnMut(&HookMessage) -> Result<SignalOutcome, CaptureError>,
+        summary: &mut SpoolSummary,
     ) -> Result<(), CaptureError> {
-        for name in names.into_iter().take(ROUND_MAX) {
+        for name in names.into_iter().take(PASS_MAX) {
             let parse = |text: &[u8]| {
-                let call = HookCall::parse(text).ok_or(Rejection("it is no call of a hook"))?;
-                let at = call.at;
-                Ok((call, at))
+                let message =
+                    HookMessage::parse(text).ok_or(Rejection("it is no call of a hook"))?;
+                let at = message.at;
+                Ok((message, at))
             };
-            let call = match self.spool_dir.read(&name, CALL_BYTES_MAX as u64, now, parse) {
-                Ok(Some((_, at))) if is_older(at, now, KEPT_MILLIS) => {
-                    round.orphaned += 1;
-                    self.spool_dir.remove(&name);
+            let message = match self.dir.read(&name, HookMessage::BYTES_MAX as u64, now, parse) {
+                Ok(Some((_, at))) if is_older(at, now, RETENTION_MILLIS) => {
+                    summary.orphaned += 1;
+                    self.dir.remove(&name);
                     continue;
                 }
-                Ok(Some((call, _))) => call,
+                Ok(Some((message, _))) => message,
                 Ok(None) => continue,
-                Err(Rejection(why)) => {
-                    self.spool_dir.refuse(name, why, now, round);
+                Err(Rejection(reason)) => {
+                    self.dir.reject(name, reason, now, summary);
                     continue;
                 }
             };
-            match ingest_hook(&call)? {
+            match ingest(&message)? {
                 SignalOutcome::Done => {
-                    round.handled += 1;
-                    self.spool_dir.remove(&name);
+                    summary.handled += 1;
+                    self.dir.remove(&name);
                 }
                 SignalOutcome::UnknownSession | SignalOutcome::Pending => {
-                    self.spool_dir.put_off(&name, now)
+                    self.dir.retry_later(&name, now);
                 }
             }
         }
         Ok(())
     }
 
-    /// The file that is as long as room is taken, opened to be made longer.
-    fn taken(&self) -> io::Result<File> {
-        let path = self.folder().join(TAKEN);
-        let mut open = File::options();
-        open.append(true).mode(0o600);
-        match open.open(&path) {
+    /// Opens `.taken` to append to it. A missing one is made as long as the files require.
+    fn open_taken(&self) -> io::Result<File> {
+        let path = self.path().join(TAKEN);
+        let mut options = File::options();
+        options.append(true).mode(0o600);
+        match options.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.spool_dir.make()?;
-                let file = open.create(true).open(&path)?;
+                self.dir.create()?;
+                let file = options.create(true).open(&path)?;
                 file.set_len(self.room_taken())?;
                 Ok(file)
             }
@@ -138,23 +142,23 @@ impl Spool {
     }
 
     fn has_taken(&self) -> bool {
-        fs::metadata(self.folder().join(TAKEN)).is_ok_and(|taken| taken.len() > 0)
+        fs::metadata(self.path().join(TAKEN)).is_ok_and(|taken| taken.len() > 0)
     }
 
-    /// How much room the calls take that wait, whose bytes stand in their names.
+    /// The room that the waiting files take, by the sizes in their names.
     fn room_taken(&self) -> u64 {
-        let Ok(entries) = fs::read_dir(self.folder()) else { return 0 };
+        let Ok(entries) = fs::read_dir(self.path()) else { return 0 };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let sizes = names.filter_map(|name| {
             let (_, size) = name.strip_suffix(".json")?.rsplit_once('-')?;
             size.parse().ok()
         });
-        sizes.map(room).sum()
+        sizes.map(room_for).sum()
     }
 }
 
-/// The room that a call takes, of which there is `CALLS_MAX`: one place, or as many as its bytes
-/// are of `BYTES_MAX`.
-fn room(bytes: u64) -> u64 {
-    bytes.div_ceil(BYTES_MAX / CALLS_MAX).max(1)
+/// The room that a message takes of `MESSAGES_MAX`: its share of `BYTES_MAX`, at least one place.
+/// So one number bounds both the files and their bytes.
+fn room_for(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_MAX / MESSAGES_MAX).max(1)
 }

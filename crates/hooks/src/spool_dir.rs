@@ -1,6 +1,8 @@
-//! A folder in which somebody leaves small files for us: each is there whole or not at all, is
-//! handled in its turn, stays until it is dealt with, and is removed last. What is of no use is
-//! moved aside once, where somebody may look at it for some days.
+//! A folder of small files, each one message that waits to be ingested.
+//!
+//! A file appears whole or not at all, stays until its message is dealt with, and is removed last.
+//! A file that is not a message is moved to `rejected/` once, where the user may look at it for a
+//! week.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -10,97 +12,101 @@ use std::path::{Path, PathBuf};
 
 use event::Time;
 
-/// How long a file may wait for its session to be known, and what was refused is left to look at.
-pub(crate) const KEPT_MILLIS: i64 = 7 * 24 * 60 * 60 * 1_000;
+/// How long a file waits for its session to be known, and how long a rejected file is kept.
+pub(crate) const RETENTION_MILLIS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// How far somebody else's clock may be ahead of ours.
+/// How far the clock of another program may be ahead of ours.
 const AHEAD_MILLIS: i64 = 60 * 1_000;
 
-/// A file that is younger may still be written, by somebody who does not write it at once.
-const WRITTEN_MILLIS: i64 = 2_000;
+/// A program may write its file in place instead of renaming it. A file that does not parse and is
+/// younger than this may still be incomplete.
+const INCOMPLETE_MILLIS: i64 = 2_000;
 
-/// What could not be handled is tried again after this long, then after twice as long.
+/// The pause before the first retry, and the longest one. Each retry doubles the pause.
 const RETRY_MILLIS: i64 = 1_000;
 const RETRY_MILLIS_MAX: i64 = 5 * 60 * 1_000;
 
-/// A folder of files that wait.
+/// A folder of waiting files.
 #[derive(Debug)]
 pub(crate) struct SpoolDir {
-    folder: PathBuf,
-    /// Those that could not be handled yet: when to try again, and the pause before that.
-    later: BTreeMap<String, (Time, i64)>,
+    path: PathBuf,
+    /// The files that could not be handled yet: when to try again, and the pause before that.
+    retries: BTreeMap<String, (Time, i64)>,
 }
 
-/// What came of one round.
+/// What one pass over a folder did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpoolSummary {
     pub handled: u64,
-    /// Files about sessions that nobody ever came to know.
+    /// Files that were removed because their session never became known.
     pub orphaned: u64,
-    /// What is of no use, and why. It was moved aside.
-    pub refused: Vec<(String, &'static str)>,
+    /// Files that were moved aside, and why.
+    pub rejected: Vec<(String, &'static str)>,
 }
 
-/// Why something is of no use.
+/// Why a file is not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rejection(pub &'static str);
 
 impl SpoolDir {
-    pub(crate) fn new(folder: PathBuf) -> SpoolDir {
-        SpoolDir { folder, later: BTreeMap::new() }
+    pub(crate) fn new(path: PathBuf) -> SpoolDir {
+        SpoolDir { path, retries: BTreeMap::new() }
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Makes the folder, for its owner only.
-    pub(crate) fn make(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    /// Creates the folder, for its owner only.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.path)
     }
 
-    /// Leaves a file: there whole or not at all, whoever is killed meanwhile.
+    /// Writes a file. It appears whole or not at all, also if this process is killed.
     ///
-    /// It is not synced, on purpose. An agent waits for whoever leaves it, and a sync takes longer
-    /// than everything else it does together. What a power cut takes is what was left in the last
-    /// seconds before it: a question of an agent that went with the machine, or the end of a turn
-    /// or session, which its silence tells later.
-    pub(crate) fn leave(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let beside = self.folder.join(format!(".{name}.tmp"));
-        let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
+    /// The file is not synced, on purpose. The agent waits for the hook, and a sync takes longer
+    /// than everything else the hook does. A power cut loses what was written in the last seconds:
+    /// a question of an agent that went down with the machine, or the end of a turn or session,
+    /// which the silence of the session shows later.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = self.path.join(format!(".{name}.tmp"));
+        let create =
+            || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+        // The folder is nearly always there, so it is created only when that turns out wrong.
         let mut file = create().or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => self.make().and_then(|()| create()),
+            io::ErrorKind::NotFound => self.create().and_then(|()| create()),
             _ => Err(error),
         })?;
-        let left = file.write_all(bytes).and_then(|()| fs::rename(&beside, self.folder.join(name)));
-        if left.is_err() {
-            // Half a file is nobody's, and takes room.
-            let _ = fs::remove_file(&beside);
+        let renamed = || fs::rename(&temporary, self.path.join(name));
+        let written = file.write_all(bytes).and_then(|()| renamed());
+        if written.is_err() {
+            // Nothing would ever remove half a file.
+            let _ = fs::remove_file(&temporary);
         }
-        left
+        written
     }
 
-    /// The names of the files that are due, oldest first. `claim` may give one another name.
-    pub(crate) fn names(
+    /// The names of the files that are due, oldest first. `claim` may rename a file before that.
+    pub(crate) fn due_names(
         &mut self,
         now: Time,
         claim: impl Fn(&Path, String) -> Option<String>,
     ) -> Vec<String> {
-        // A folder that is not there has no files, and one that cannot be read none for us.
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
+        // A missing or unreadable folder counts as empty: the next pass tries again.
+        let Ok(entries) = fs::read_dir(&self.path) else { return Vec::new() };
         let mut names = BTreeSet::new();
         for entry in entries.flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
             if name.ends_with(".json") && !name.starts_with('.') {
-                names.extend(claim(&self.folder, name));
+                names.extend(claim(&self.path, name));
             }
         }
-        self.later.retain(|name, _| names.contains(name));
-        names.retain(|name| self.later.get(name).is_none_or(|(at, _)| *at <= now));
+        self.retries.retain(|name, _| names.contains(name));
+        names.retain(|name| self.retries.get(name).is_none_or(|(at, _)| *at <= now));
         names.into_iter().collect()
     }
 
-    /// What a file says; `None` if it cannot be read now.
+    /// Parses a file; `None` if it cannot be read now.
     pub(crate) fn read<T>(
         &self,
         name: &str,
@@ -108,12 +114,13 @@ impl SpoolDir {
         now: Time,
         parse: impl FnOnce(&[u8]) -> Result<(T, Time), Rejection>,
     ) -> Result<Option<(T, Time)>, Rejection> {
-        let path = self.folder.join(name);
+        let path = self.path.join(name);
         let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
         if !metadata.is_file() {
             return Err(Rejection("it is no file"));
         }
         let mut text = Vec::new();
+        // One byte more than allowed tells a file that is too long from one that just fits.
         let read =
             File::open(&path).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut text));
         if read.is_err() {
@@ -128,58 +135,54 @@ impl SpoolDir {
             false => Ok((parsed, at)),
         });
         match parsed {
-            Err(_) if !is_older(written_at(&metadata), now, WRITTEN_MILLIS) => Ok(None),
+            Err(_) if !is_older(modified_at(&metadata), now, INCOMPLETE_MILLIS) => Ok(None),
             parsed => parsed.map(Some),
         }
     }
 
-    /// Whether a file was looked at before and could not be handled.
+    /// Whether a file was due before and could not be handled.
     pub(crate) fn has_waited(&self, name: &str) -> bool {
-        self.later.contains_key(name)
+        self.retries.contains_key(name)
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
-        self.later.remove(name);
-        // One that stays is handled again, without effect.
-        let _ = fs::remove_file(self.folder.join(name));
+        self.retries.remove(name);
+        // If the file stays, its message is ingested again, without effect.
+        let _ = fs::remove_file(self.path.join(name));
     }
 
-    pub(crate) fn put_off(&mut self, name: &str, now: Time) {
-        let pause = self.later.get(name).map_or(RETRY_MILLIS, |(_, pause)| pause.saturating_mul(2));
+    pub(crate) fn retry_later(&mut self, name: &str, now: Time) {
+        let last_pause = self.retries.get(name).map(|(_, pause)| *pause);
+        let pause = last_pause.map_or(RETRY_MILLIS, |pause| pause.saturating_mul(2));
         let pause = pause.min(RETRY_MILLIS_MAX);
         let at = Time::from_millis((now.nanos() / 1_000_000) as i64 + pause);
-        self.later.insert(name.to_owned(), (at, pause));
+        self.retries.insert(name.to_owned(), (at, pause));
     }
 
-    /// Moves what is of no use to where somebody may look at it.
-    pub(crate) fn refuse(
+    /// Moves a file to `rejected/`, with the reason beside it, and removes old rejected files.
+    pub(crate) fn reject(
         &self,
         name: String,
-        why: &'static str,
+        reason: &'static str,
         now: Time,
-        round: &mut SpoolSummary,
+        summary: &mut SpoolSummary,
     ) {
-        let aside = self.folder.join("rejected");
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&aside);
-        for entry in fs::read_dir(&aside).into_iter().flatten().flatten() {
+        let folder = self.path.join("rejected");
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let left = name.to_str().and_then(left_at);
-            if left.is_none_or(|left| is_older(left, now, KEPT_MILLIS)) {
+            let written = name.to_str().and_then(time_in_name);
+            if written.is_none_or(|written| is_older(written, now, RETENTION_MILLIS)) {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        let moved = made.and_then(|()| fs::rename(self.folder.join(&name), aside.join(&name)));
-        // Its reason is a courtesy; that it is out of the way is what counts.
+        let moved = created.and_then(|()| fs::rename(self.path.join(&name), folder.join(&name)));
         if moved.is_ok() {
-            let _ = fs::write(aside.join(format!("{name}.reason")), why);
+            // Only for the user to read; a missing reason harms nothing.
+            let _ = fs::write(folder.join(format!("{name}.reason")), reason);
         }
-        round.refused.push((name, why));
+        summary.rejected.push((name, reason));
     }
-}
-
-/// A name that sorts by time. `dice` tells apart what is left at the same instant.
-pub fn stamp(now: Time, dice: [u8; 4]) -> String {
-    format!("{:019}-{:08x}", now.nanos().max(0), u32::from_be_bytes(dice))
 }
 
 /// Whether a time lies at least so long before another.
@@ -187,11 +190,11 @@ pub(crate) fn is_older(at: Time, now: Time, millis: i64) -> bool {
     now.nanos() - at.nanos() >= i128::from(millis) * 1_000_000
 }
 
-/// When a file was left, as its name says.
-fn left_at(name: &str) -> Option<Time> {
+/// The time at the start of a file's name.
+fn time_in_name(name: &str) -> Option<Time> {
     name.get(..19)?.parse().ok().map(Time::from_nanos)
 }
 
-fn written_at(metadata: &Metadata) -> Time {
+fn modified_at(metadata: &Metadata) -> Time {
     Time::from_millis(metadata.mtime().saturating_mul(1_000))
 }

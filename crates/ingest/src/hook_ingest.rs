@@ -1,140 +1,113 @@
-//! What becomes of the calls of hooks: those that were handed over, those in the spool, and
-//! signals, in this order.
+//! How messages of hooks get into the journal: first those in the queue, then the spool, then the
+//! signals.
 //!
-//! The sources that hooks named are read first, each once however many called; then each call is
-//! recorded as far as it tells something that no record does. A call about a session that nobody
-//! knows yet waits on disk.
+//! The transcripts that messages name are read first, each once however many messages name it. Then
+//! each message is recorded as far as it tells more than the transcript. A message about a session
+//! that is not known yet waits on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use capture::{
-    CaptureError, Heard, HookMemory, Hooked, IngestSummary, Ingester, SignalOutcome, Sink, Warning,
+    CaptureError, HookMemory, IngestSummary, Ingester, SignalOutcome, Sink, Warning, WarningKind,
 };
-use capture::{SessionSignal, WarningKind};
-use event::{Kind, Raw, Source, Time};
+use event::{HookMessage, Source, Time};
+use hooks::{HookReport, SpoolSummary, StoreError, Undelivered};
 use journal::Journal;
-use std::path::{Path, PathBuf};
-use wire::hook::{HookCall, HookFact, VERSION};
 
 use crate::hook_queue::HookQueue;
-use hooks::HookReport;
-use hooks::Spool;
-use hooks::{Signal, Signals, kind, word};
-use hooks::{SpoolSummary, stamp};
 
-/// A call as it travels. `dice` tells apart what happens at the same instant.
-pub fn hook_call(hooked: Hooked, event: &str, at: Time, dice: [u8; 4]) -> HookCall {
-    let fact = |(kind, data)| HookFact { kind, data };
-    HookCall {
-        v: VERSION,
-        name: stamp(at, dice),
-        provider: hooked.provider.to_owned(),
-        event: event.to_owned(),
-        session: hooked.session,
-        at,
-        source: Source::Hook,
-        transcript: hooked.transcript,
-        cwd: hooked.cwd,
-        sign: hooked.sign.map(|kind| word(kind).to_owned()),
-        reason: hooked.reason,
-        facts: hooked.facts.into_iter().map(fact).collect(),
-    }
-}
-
-/// The signal that a call gives.
-pub fn signal_of(call: &HookCall) -> Option<Signal> {
-    Some(Signal {
-        kind: kind(call.sign.as_deref()?)?,
-        provider: call.provider.clone(),
-        session: call.session.clone(),
-        at: call.at,
-        cwd: call.cwd.clone(),
-        transcript: call.transcript.clone(),
-        reason: call.reason.clone(),
-        hook: Some(call.event.clone()),
-    })
-}
-
-/// Hears everything that hooks say.
+/// Ingests all messages of hooks for one journal.
 pub struct HookIngest {
-    hook_queue: HookQueue,
-    spool: Spool,
-    signals: Signals,
-    log: HookReport,
+    queue: HookQueue,
+    undelivered: Undelivered,
+    report: HookReport,
     memory: HookMemory,
 }
 
-/// What reads sources, where it is recorded, and what is counted.
-struct Ears<'a, 'p> {
-    pump: &'a Ingester<'p>,
+/// One pass: what reads transcripts, where events go, and what is counted.
+struct HookPass<'a, 'p> {
+    ingester: &'a Ingester<'p>,
     sink: &'a mut dyn Sink,
     summary: &'a mut IngestSummary,
 }
 
 impl HookIngest {
-    /// For a journal; one in memory has folders that are not there.
-    pub fn of(journal: &Journal, hook_queue: HookQueue) -> HookIngest {
+    /// For a journal. One in memory has no folder, and no hooks.
+    pub fn new(journal: &Journal, queue: HookQueue) -> HookIngest {
         let folder = journal.dir().unwrap_or(Path::new(""));
-        let (spool, signals) = (Spool::of(folder), Signals::of(folder));
-        let (log, memory) = (HookReport::of(folder), HookMemory::default());
-        HookIngest { hook_queue, spool, signals, log, memory }
+        let undelivered = Undelivered::in_journal(folder);
+        let (report, memory) = (HookReport::in_journal(folder), HookMemory::default());
+        HookIngest { queue, undelivered, report, memory }
     }
 
-    /// The folders in which something is left by who wants to be heard.
+    /// The folders in which messages appear.
     pub fn watched_dirs(&self) -> [PathBuf; 2] {
-        [self.signals.folder().to_owned(), self.spool.folder().to_owned()]
+        let Undelivered { spool, signals } = &self.undelivered;
+        [signals.path().to_owned(), spool.path().to_owned()]
     }
 
-    /// Makes them, so that they can be watched. Where that fails nothing is left there either.
+    /// Creates these folders, so that they can be watched. If that fails, hooks cannot write there
+    /// either.
     pub fn create_dirs(&self) {
-        let _ = self.signals.make().and_then(|()| self.spool.make());
+        let _ = self.undelivered.create();
     }
 
-    /// Hears what has come.
-    pub fn round(
+    /// Ingests what has come since the last pass.
+    pub fn run_pass(
         &mut self,
-        pump: &Ingester<'_>,
+        ingester: &Ingester<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
         now: Time,
     ) -> Result<(), CaptureError> {
-        let HookIngest { hook_queue, spool, signals, log, memory } = self;
-        let calls = hook_queue.take();
-        note(&calls, log);
-        let mut ears = Ears { pump, sink, summary };
-        let mut kept = Vec::new();
-        let done = ears.look(&calls).and_then(|()| {
-            calls.iter().try_for_each(|call| {
-                kept.push(ears.take(call, memory, spool, signals, log)?);
+        let HookIngest { queue, undelivered, report, memory } = self;
+        let messages = queue.take_all();
+        note_calls(&messages, report);
+        let mut pass = HookPass { ingester, sink, summary };
+        let mut is_kept = Vec::new();
+        let done = pass.read_transcripts(&messages).and_then(|()| {
+            messages.iter().try_for_each(|message| {
+                is_kept.push(pass.ingest_queued(message, memory, undelivered, report)?);
                 Ok(())
             })
         });
-        // What could not be recorded now waits with what else waits for a better time.
-        let rest = &calls[kept.len()..];
-        kept.extend(rest.iter().map(|call| leave(call, spool, signals, log)));
-        if !calls.is_empty() {
-            hook_queue.heard(unkept(calls, &kept));
+        // After an error the remaining messages go to disk, where they wait for a later pass.
+        let remaining = &messages[is_kept.len()..];
+        is_kept.extend(remaining.iter().map(|message| store(message, undelivered, report)));
+        if !messages.is_empty() {
+            queue.finish(not_kept(messages, &is_kept));
         }
         done?;
-        let spooled = spool.handle(now, &mut |call| ears.ingest_hook(call, memory))?;
-        let signaled = signals.handle(now, &mut |sign| ears.apply_signal(sign))?;
-        let warnings =
-            warnings(spool.folder(), spooled).chain(warnings(signals.folder(), signaled));
-        ears.summary.warnings.extend(warnings);
+
+        let Undelivered { spool, signals } = undelivered;
+        let spooled = spool.handle(now, &mut |message| {
+            let outcome = pass.ingest_hook(message, memory)?;
+            // The facts are recorded. The signal takes its place among the signals below, in the
+            // order of time; after a crash in between, the same file is written again.
+            match outcome == SignalOutcome::Done && signals.add(message).is_err() {
+                true => Ok(SignalOutcome::Pending),
+                false => Ok(outcome),
+            }
+        })?;
+        let signaled = signals
+            .handle(now, &mut |message, is_followed| pass.apply_signal(message, is_followed))?;
+        let warnings = warnings(spool.path(), spooled).chain(warnings(signals.path(), signaled));
+        pass.summary.warnings.extend(warnings);
         Ok(())
     }
 }
 
-impl Ears<'_, '_> {
-    /// Reads what is new in the sources that were named.
-    fn look(&mut self, calls: &[HookCall]) -> Result<(), CaptureError> {
-        let named = calls
-            .iter()
-            .filter_map(|call| Some((call.provider.as_str(), call.transcript.as_deref()?)));
+impl HookPass<'_, '_> {
+    /// Reads what is new in the transcripts that messages name.
+    fn read_transcripts(&mut self, messages: &[HookMessage]) -> Result<(), CaptureError> {
+        let named = messages.iter().filter_map(|message| {
+            Some((message.provider.as_str(), message.transcript.as_deref()?))
+        });
         let named: BTreeSet<(&str, &Path)> = named.collect();
         for (provider, path) in &named {
-            self.pump.look_at(provider, path, self.sink, self.summary)?;
+            self.ingester.look_at(provider, path, self.sink, self.summary)?;
         }
         if named.is_empty() {
             return Ok(());
@@ -142,107 +115,106 @@ impl Ears<'_, '_> {
         self.sink.settle().map_err(CaptureError::Positions)
     }
 
-    /// Takes a call; whether all of it is recorded or kept.
-    fn take(
+    /// Ingests a message of the queue; whether all of it is recorded or stored on disk.
+    fn ingest_queued(
         &mut self,
-        call: &HookCall,
+        message: &HookMessage,
         memory: &mut HookMemory,
-        spool: &Spool,
-        signals: &Signals,
-        log: &HookReport,
+        undelivered: &Undelivered,
+        report: &HookReport,
     ) -> Result<bool, CaptureError> {
-        let is_heard =
-            self.ingest_hook(call, memory)? == SignalOutcome::Done || spooled(call, spool, log);
-        let Some(signal) = signal_of(call) else { return Ok(is_heard) };
-        let is_heeded = self.apply_signal(&signal.sign(&call.name))? == SignalOutcome::Done
-            || signals.leave_as(&call.name, &signal).is_ok();
-        Ok(is_heard && is_heeded)
+        // A message whose facts have to wait is stored whole, with its signal.
+        if self.ingest_hook(message, memory)? != SignalOutcome::Done {
+            return Ok(store_whole(message, undelivered, report));
+        }
+        let is_applied = self.apply_signal(message, false)? == SignalOutcome::Done;
+        Ok(is_applied || undelivered.store_signal(message).is_ok())
     }
 
     fn ingest_hook(
         &mut self,
-        call: &HookCall,
+        message: &HookMessage,
         memory: &mut HookMemory,
     ) -> Result<SignalOutcome, CaptureError> {
-        let fact = |fact: &HookFact| (fact.kind.clone(), fact.data.clone());
-        let facts: Vec<(Kind, Raw)> = call.facts.iter().map(fact).collect();
-        let heard = Heard {
-            name: &call.name,
-            provider: &call.provider,
-            session: &call.session,
-            transcript: call.transcript.as_deref(),
-            at: call.at,
-            source: &call.source,
-            sign: call.sign.as_deref().and_then(kind),
-            facts: &facts,
-        };
-        self.pump.ingest_hook(&heard, memory, self.sink, self.summary)
+        self.ingester.ingest_hook(message, memory, self.sink, self.summary)
     }
 
-    fn apply_signal(&mut self, sign: &SessionSignal<'_>) -> Result<SignalOutcome, CaptureError> {
-        self.pump.apply_signal(sign, self.sink, self.summary)
+    fn apply_signal(
+        &mut self,
+        message: &HookMessage,
+        is_followed: bool,
+    ) -> Result<SignalOutcome, CaptureError> {
+        self.ingester.apply_signal(message, is_followed, self.sink, self.summary)
     }
 }
 
-/// Notes which agents' hooks have called: whoever hands a call over leaves that to us.
-fn note(calls: &[HookCall], log: &HookReport) {
-    let by_hooks = calls.iter().filter(|call| call.source == Source::Hook);
+/// Notes which agents' hooks have called. A hook whose message was taken leaves that to the daemon.
+fn note_calls(messages: &[HookMessage], report: &HookReport) {
+    let of_hooks = messages.iter().filter(|message| message.source == Source::Hook);
     let last: BTreeMap<&str, Time> =
-        by_hooks.map(|call| (call.provider.as_str(), call.at)).collect();
-    last.into_iter().for_each(|(agent, at)| log.called(agent, at));
+        of_hooks.map(|message| (message.provider.as_str(), message.at)).collect();
+    last.into_iter().for_each(|(agent, at)| report.note_call(agent, at));
 }
 
-/// Keeps on disk what was taken and nobody hears now. What cannot be kept there goes on waiting.
-pub fn leave_all(hook_queue: &HookQueue, folder: &Path) {
-    let (spool, signals) = (Spool::of(folder), Signals::of(folder));
-    let log = HookReport::of(folder);
-    let calls = hook_queue.take();
-    if calls.is_empty() {
+/// Stores all messages of the queue on disk, when no pass will ingest them. Those that cannot be
+/// stored stay in the queue and its log.
+pub fn store_queue(queue: &HookQueue, journal: &Path) {
+    let undelivered = Undelivered::in_journal(journal);
+    let report = HookReport::in_journal(journal);
+    let messages = queue.take_all();
+    if messages.is_empty() {
         return;
     }
-    let kept: Vec<bool> = calls.iter().map(|call| leave(call, &spool, &signals, &log)).collect();
-    hook_queue.heard(unkept(calls, &kept));
+    let is_kept: Vec<bool> =
+        messages.iter().map(|message| store(message, &undelivered, &report)).collect();
+    queue.finish(not_kept(messages, &is_kept));
 }
 
-/// Keeps a call on disk, as far as there is something to keep; whether it is kept.
-fn leave(call: &HookCall, spool: &Spool, signals: &Signals, log: &HookReport) -> bool {
-    let is_spooled = call.facts.is_empty() || spooled(call, spool, log);
-    let signal = signal_of(call);
-    let is_signaled = signal.is_none_or(|signal| signals.leave_as(&call.name, &signal).is_ok());
-    is_spooled && is_signaled
+/// Stores a message on disk, as far as it has facts or a signal; whether it is done with.
+///
+/// Facts that the transcript has are stored, too: a later message may refer to them.
+fn store(message: &HookMessage, undelivered: &Undelivered, report: &HookReport) -> bool {
+    match message.facts.is_empty() {
+        true => undelivered.store_signal(message).is_ok(),
+        false => store_whole(message, undelivered, report),
+    }
 }
 
-/// Keeps a call in the spool; whether nothing more is to be done about it. One that finds no room
-/// among so many is dropped, as it is from whoever leaves it there, and so is one whose name no file
-/// can have: held here it would only be in the way of the next.
-fn spooled(call: &HookCall, spool: &Spool, log: &HookReport) -> bool {
-    let problem = match spool.leave(call).map_err(|error| error.kind()) {
-        Ok(true) => return true,
-        Ok(false) => "the spool is full",
-        Err(ErrorKind::InvalidFilename | ErrorKind::NotFound) => "no file can have its name",
-        Err(_) => return false,
+/// Stores a message in the spool; whether it is done with.
+///
+/// A message is dropped and counted if the spool is full, as the hook itself would do, or if no file
+/// can have its name: kept in the queue it would be in the way of all later ones.
+fn store_whole(message: &HookMessage, undelivered: &Undelivered, report: &HookReport) -> bool {
+    let problem = match undelivered.store_message(message) {
+        Ok(()) => return true,
+        Err(StoreError::SpoolFull) => "the spool is full",
+        Err(StoreError::Spool(error))
+            if matches!(error.kind(), ErrorKind::InvalidFilename | ErrorKind::NotFound) =>
+        {
+            "no file can have its name"
+        }
+        Err(StoreError::Spool(_) | StoreError::Signal(_)) => return false,
     };
-    log.failed(&call.provider, &call.event, problem, call.at);
+    report.note_failure(&message.provider, &message.event, problem, message.at);
     true
 }
 
-/// The calls that are neither recorded nor kept.
-fn unkept(calls: Vec<HookCall>, kept: &[bool]) -> Vec<HookCall> {
-    let told = calls.into_iter().zip(kept);
-    told.filter(|(_, is_kept)| !**is_kept).map(|(call, _)| call).collect()
+/// The messages that are neither recorded nor stored.
+fn not_kept(messages: Vec<HookMessage>, is_kept: &[bool]) -> Vec<HookMessage> {
+    let messages = messages.into_iter().zip(is_kept);
+    messages.filter(|(_, is_kept)| !**is_kept).map(|(message, _)| message).collect()
 }
 
-/// What a person should know of a round.
-fn warnings(folder: &Path, round: SpoolSummary) -> impl Iterator<Item = Warning> {
-    let SpoolSummary { refused, orphaned, .. } = round;
+/// What the user should know about a pass over a folder.
+fn warnings(folder: &Path, summary: SpoolSummary) -> impl Iterator<Item = Warning> {
+    let SpoolSummary { rejected, orphaned, .. } = summary;
     let folder: PathBuf = folder.to_owned();
-    let refused = refused.into_iter().map(move |(name, why)| {
-        (Some(folder.join(name)), format!("{why}; it was moved to `rejected`"), 1)
+    let rejected = rejected.into_iter().map(move |(name, reason)| {
+        (Some(folder.join(name)), format!("{reason}; it was moved to `rejected`"), 1)
     });
-    let orphans = (orphaned > 0).then(|| {
-        (None, format!("{orphaned} signals of sessions nobody knows were dropped"), orphaned)
-    });
-    refused.chain(orphans).map(|(path, message, count)| Warning {
+    let orphaned = (orphaned > 0)
+        .then(|| (None, format!("{orphaned} signals of unknown sessions were dropped"), orphaned));
+    rejected.chain(orphaned).map(|(path, message, count)| Warning {
         kind: WarningKind::Signal,
         provider: "hansard",
         version: None,

@@ -90,7 +90,7 @@ impl Ingest<'_> {
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
-        let mut hook_ingest = HookIngest::of(self.journal, HookQueue::default());
+        let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
         self.ingest_hooks(&mut hook_ingest, &pump, &mut recorder, &mut read)?;
         self.close_silent(&pump, &mut recorder, &mut read)?;
         self.retain(self.policy.originals)?;
@@ -193,7 +193,7 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
         let _claim = self.claim()?;
-        let mut hook_ingest = HookIngest::of(self.journal, HookQueue::default());
+        let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
         self.follow_with(&mut hook_ingest, |stopper, _| begun(stopper), tell)
     }
 
@@ -281,7 +281,7 @@ impl Ingest<'_> {
         self.journal.originals().retain(since, bytes.unwrap_or(u64::MAX))
     }
 
-    /// Hears what hooks say.
+    /// Ingests the messages of hooks.
     fn ingest_hooks(
         &self,
         hook_ingest: &mut HookIngest,
@@ -292,6 +292,6 @@ impl Ingest<'_> {
         if self.journal.dir().is_none() {
             return Ok(());
         }
-        hook_ingest.round(pump, sink, summary, (self.clock)())
+        hook_ingest.run_pass(pump, sink, summary, (self.clock)())
     }
 }

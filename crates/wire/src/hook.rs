@@ -1,104 +1,40 @@
-//! One hook call: one message to the daemon, and its acknowledgement.
+//! How a hook hands its message to the daemon.
 //!
-//! A client connects, writes one line and reads one byte as soon as the daemon holds the call. It
-//! never waits for a commit and never longer than its own limit. Without a daemon the same message
-//! waits in the spool, so a call has one form and one name everywhere.
+//! The hook connects, writes the message as one line and reads one byte, which the daemon sends as
+//! soon as it holds the message. The hook never waits for a commit, and never longer than its limit.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use event::{Kind, Raw, Source, Time};
+use event::HookMessage;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType};
-use serde::{Deserialize, Serialize};
 
-/// The version of a call. A call of another version is left untouched.
-pub const VERSION: u32 = 1;
-
-/// The maximum length of a call in bytes. A longer one is not a call.
-pub const CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// The acknowledgement of the daemon.
+/// The byte that the daemon sends when it holds a message.
 pub const TAKEN: u8 = b'+';
 
-/// One call of a hook by an agent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct HookCall {
-    pub v: u32,
-    /// A unique name: the time of the call and random digits.
-    pub name: String,
-    pub provider: String,
-    /// The agent's name for the hook event.
-    pub event: String,
-    /// The provider's id of the session.
-    pub session: String,
-    pub at: Time,
-    /// The channel that the call came through.
-    #[serde(default = "hook", skip_serializing_if = "is_hook")]
-    pub source: Source,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transcript: Option<PathBuf>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    /// The type of the signal it gives: `compact`, `stop`, `clear` or `turn_end`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sign: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<HookFact>,
-}
-
-fn hook() -> Source {
-    Source::Hook
-}
-
-fn is_hook(source: &Source) -> bool {
-    *source == Source::Hook
-}
-
-/// A fact from the call, as the kind and payload of an event.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct HookFact {
-    pub kind: Kind,
-    pub data: Raw,
-}
-
-impl HookCall {
-    /// Encodes the call as one line with its line break.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).expect("names, texts and numbers always encode");
-        line.push(b'\n');
-        line
-    }
-
-    /// Parses a call; `None` for any other text or another version.
-    pub fn parse(line: &[u8]) -> Option<HookCall> {
-        serde_json::from_slice(line).ok().filter(|call: &HookCall| call.v == VERSION)
-    }
-}
-
-/// Returns the socket at which the daemon of a journal takes calls.
+/// The socket on which the daemon of a journal takes messages.
 pub fn socket(journal: &Path) -> PathBuf {
     crate::health_dir(journal).join("hook.sock")
 }
 
-/// Hands one call to the daemon; returns whether the daemon holds it now.
-pub fn hand_over(socket: &Path, call: &HookCall, within: Duration) -> bool {
-    let until = Instant::now() + within;
-    exchange(socket, &call.encode(), until).unwrap_or(false)
+/// Sends one message; whether the daemon holds it now.
+pub fn send_message(socket: &Path, message: &HookMessage, timeout: Duration) -> bool {
+    let deadline = Instant::now() + timeout;
+    exchange(socket, &message.encode(), deadline).unwrap_or(false)
 }
 
-fn exchange(socket: &Path, line: &[u8], until: Instant) -> io::Result<bool> {
+fn exchange(socket: &Path, line: &[u8], deadline: Instant) -> io::Result<bool> {
     let stream = connect(socket)?;
     let mut sent = 0;
     while sent < line.len() {
+        // Without `NOSIGNAL` a daemon that closes the socket would kill the hook.
         match rustix::net::send(&stream, &line[sent..], SendFlags::NOSIGNAL) {
             Ok(count) => sent += count,
-            Err(Errno::AGAIN) => wait(&stream, PollFlags::OUT, until)?,
+            Err(Errno::AGAIN) => wait_ready(&stream, PollFlags::OUT, deadline)?,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -108,15 +44,14 @@ fn exchange(socket: &Path, line: &[u8], until: Instant) -> io::Result<bool> {
     loop {
         match rustix::io::read(&stream, &mut answer) {
             Ok(count) => return Ok(count == 1 && answer[0] == TAKEN),
-            Err(Errno::AGAIN) => wait(&stream, PollFlags::IN, until)?,
+            Err(Errno::AGAIN) => wait_ready(&stream, PollFlags::IN, deadline)?,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Connects without blocking: if the queue of the socket is full, the daemon is stuck and waiting
-/// would not help.
+/// Connects without blocking: a full backlog means that the daemon hangs, and is an error at once.
 fn connect(socket: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(socket)?;
     let stream = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
@@ -126,8 +61,8 @@ fn connect(socket: &Path) -> io::Result<OwnedFd> {
     Ok(stream)
 }
 
-fn wait(stream: &OwnedFd, flags: PollFlags, until: Instant) -> io::Result<()> {
-    let left = until.saturating_duration_since(Instant::now());
+fn wait_ready(stream: &OwnedFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(io::ErrorKind::TimedOut.into());
     }

@@ -1,5 +1,7 @@
-//! Facts of hooks, recorded: the source of the session is read to its end first, then what only the
-//! hook tells is added. A call that comes twice says nothing new.
+//! Messages of hooks, recorded.
+//!
+//! The transcript of the session is read to its end first; then the events that only the hook tells
+//! are added behind it. A message that comes twice adds nothing.
 
 use std::path::Path;
 
@@ -7,36 +9,19 @@ use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, ExternalInput,
     InputStatus, ToolCall, ToolResult, ToolStarted,
 };
-use event::{Confidence, Draft, Kind, Raw, Source as How, Time};
+use event::{Confidence, Draft, HookFact, HookMessage, Kind, Raw, SignalKind, Source as How};
+use serde::Serialize;
 
-use super::memory::{Asked, Called, HookMemory, Remembered, given};
-use super::{HookMap, Made};
+use super::memory::{HookMemory, OpenQuestion, SessionMemory, StartedCall, input_hash};
+use super::{HookMap, ToolReport, hook_map};
 use crate::admission::admit;
-use crate::agent::AGENTS;
 use crate::error::CaptureError;
 use crate::event_builder::{EventBuilder, brief, session_id, shown_json};
 use crate::identity::EventIdentity;
 use crate::ingester::{IngestSummary, Ingester};
-use crate::signal::{SessionRef, SignalKind, SignalOutcome};
+use crate::signal::SignalOutcome;
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
-
-/// One call of a hook, as it arrived.
-#[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
-    /// Its own name. What comes of a call is known by it.
-    pub name: &'a str,
-    pub provider: &'a str,
-    /// The provider's id of the session.
-    pub session: &'a str,
-    /// Where the session is written, if that was said. It is believed within the agent's folders.
-    pub transcript: Option<&'a Path>,
-    pub at: Time,
-    /// Who says so: a hook, or the agent's telemetry.
-    pub source: &'a How,
-    pub sign: Option<SignalKind>,
-    pub facts: &'a [(Kind, Raw)],
-}
 
 /// An event that only a hook tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,30 +32,31 @@ pub struct HookOnlyEvent {
 }
 
 impl Ingester<'_> {
-    /// Records what only the hook tells, behind everything its session has told so far.
+    /// Records the events that only this message tells, behind all that its transcript has so far.
     pub fn ingest_hook(
         &self,
-        heard: &Heard<'_>,
+        message: &HookMessage,
         memory: &mut HookMemory,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<SignalOutcome, CaptureError> {
-        let agent = self.agents.iter().find(|agent| agent.provider() == heard.provider);
-        let Some((agent, map)) = agent.and_then(|agent| Some((*agent, agent.hooks()?))) else {
-            return Ok(SignalOutcome::UnknownSession);
-        };
-        let remembered = memory.of(session_id(agent.provider(), heard.session).as_str());
-        if !map.may_tell(heard, remembered) {
-            map.untold_of(heard, remembered);
+        let agent = self.agents.iter().find(|agent| agent.provider() == message.provider);
+        let Some(agent) = agent.copied() else { return Ok(SignalOutcome::UnknownSession) };
+        // Without a map no event is told by hooks alone.
+        let Some(map) = agent.hooks() else { return Ok(SignalOutcome::Done) };
+        let memory = memory.for_session(session_id(agent.provider(), &message.session).as_str());
+        if !map.may_tell(message, memory) {
+            // A later message may refer to this one, so it is remembered all the same.
+            map.new_events(message, memory);
             return Ok(SignalOutcome::Done);
         }
         let Some((key, mut checkpoint, recorded)) =
-            self.read_to_end(agent, &SessionRef::of(heard), sink, summary)?
+            self.read_to_end(agent, message, sink, summary)?
         else {
             return Ok(SignalOutcome::UnknownSession);
         };
-        let untold = map.untold_of(heard, remembered);
-        if untold.is_empty() {
+        let events = map.new_events(message, memory);
+        if events.is_empty() {
             return Ok(SignalOutcome::Done);
         }
         let path = checkpoint.path.clone();
@@ -80,13 +66,13 @@ impl Ingester<'_> {
         let now = (self.clock)();
         let mut builder =
             EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
-        builder.session(heard.session);
-        for (number, HookOnlyEvent { kind, data, text }) in untold.into_iter().enumerate() {
-            let identity = EventIdentity::in_session(&["hook", heard.name, &number.to_string()]);
-            builder.data(identity, Some(heard.at), kind, data).text = text;
+        builder.session(&message.session);
+        for (number, HookOnlyEvent { kind, data, text }) in events.into_iter().enumerate() {
+            let identity = EventIdentity::in_session(&["hook", &message.name, &number.to_string()]);
+            builder.data(identity, Some(message.at), kind, data).text = text;
         }
         let mut drafts = builder.finish().drafts;
-        drafts.iter_mut().for_each(|draft| mark(draft, heard));
+        drafts.iter_mut().for_each(|draft| set_origin(draft, message));
         admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
         summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
@@ -96,7 +82,7 @@ impl Ingester<'_> {
         Ok(SignalOutcome::Done)
     }
 
-    /// Reads what is new in the file that a hook named.
+    /// Reads what is new in the transcript that a message named.
     pub fn look_at(
         &self,
         provider: &str,
@@ -112,263 +98,254 @@ impl Ingester<'_> {
     }
 }
 
-/// What only this call tells, in the light of those before it.
-pub fn hook_only_events(heard: &Heard<'_>, memory: &mut HookMemory) -> Vec<HookOnlyEvent> {
-    let agent = AGENTS.iter().find(|agent| agent.provider() == heard.provider);
-    let Some(map) = agent.and_then(|agent| agent.hooks()) else { return Vec::new() };
-    let session = session_id(heard.provider, heard.session);
-    map.untold_of(heard, memory.of(session.as_str()))
+/// The events that only this message tells, in the light of those before it.
+pub fn hook_only_events(message: &HookMessage, memory: &mut HookMemory) -> Vec<HookOnlyEvent> {
+    let Some(map) = hook_map(&message.provider) else { return Vec::new() };
+    let session = session_id(&message.provider, &message.session);
+    map.new_events(message, memory.for_session(session.as_str()))
 }
 
 impl HookMap {
-    /// Whether anything could come of a call. For most the answer is no, and costs nothing.
-    fn may_tell(&self, heard: &Heard<'_>, remembered: &Remembered) -> bool {
-        let tells = |kind: &Kind| match kind {
-            Kind::ToolCall => self.untold.contains(&Kind::ToolStarted),
-            kind => self.untold.contains(kind),
-        };
-        let may_end = heard.sign.is_some() || !heard.facts.is_empty();
-        let tells_all = *heard.source == How::Telemetry && !heard.facts.is_empty();
-        tells_all
-            || heard.facts.iter().any(|(kind, _)| tells(kind))
-            || may_end && remembered.is_asking()
+    /// Whether a message could come to an event. For most it could not, and then the transcript
+    /// need not be read for it.
+    fn may_tell(&self, message: &HookMessage, memory: &SessionMemory) -> bool {
+        let may_end = message.signal.is_some() || !message.facts.is_empty();
+        let is_telemetry = message.source == How::Telemetry && !message.facts.is_empty();
+        is_telemetry
+            || message.facts.iter().any(|fact| self.is_hook_only(&fact.kind))
+            || may_end && memory.has_questions()
     }
 
-    fn untold_of(&self, heard: &Heard<'_>, remembered: &mut Remembered) -> Vec<HookOnlyEvent> {
-        let mut untold = Vec::new();
-        if *heard.source == How::Telemetry {
-            // It was asked for nothing else.
-            let news = heard.facts.iter().filter(|(kind, data)| {
-                *kind != Kind::ApprovalResolved || is_decided_now(heard, data, remembered)
+    fn new_events(&self, message: &HookMessage, memory: &mut SessionMemory) -> Vec<HookOnlyEvent> {
+        let mut events = Vec::new();
+        if message.source == How::Telemetry {
+            // Only facts that no transcript has are made from telemetry, so all of them count.
+            let news = message.facts.iter().filter(|fact| {
+                fact.kind != Kind::ApprovalResolved
+                    || is_first_decision(message, &fact.data, memory)
             });
-            let fact = |(kind, data): &(Kind, Raw)| HookOnlyEvent {
-                kind: kind.clone(),
-                data: data.clone(),
-                text: None,
-            };
-            return news.map(fact).collect();
+            return news.map(HookOnlyEvent::from_fact).collect();
         }
-        for (kind, data) in heard.facts {
+        for fact in &message.facts {
+            let HookFact { kind, data } = fact;
             match kind {
-                Kind::ToolCall => self.call(heard, data, remembered, &mut untold),
-                Kind::ApprovalRequested => self.ask(heard, data, remembered, &mut untold),
-                Kind::ExternalInput => inquire(heard, data, remembered, &mut untold),
-                Kind::ToolStarted => begun(heard, data, remembered, &mut untold),
-                Kind::ToolResult => made(heard, data, remembered, &mut untold),
-                Kind::ApprovalResolved if !is_decided_now(heard, data, remembered) => {}
-                Kind::TurnCompleted => cancel(remembered, "interrupted", &mut untold),
-                _ => untold.push(HookOnlyEvent {
-                    kind: kind.clone(),
-                    data: data.clone(),
-                    text: None,
-                }),
+                Kind::ToolCall => call_tool(message, data, memory, &mut events),
+                Kind::ApprovalRequested => ask_approval(message, data, memory, &mut events),
+                Kind::ExternalInput => ask_question(message, data, memory, &mut events),
+                Kind::ToolStarted => start_tool(message, data, memory, &mut events),
+                Kind::ToolResult => finish_tool(message, data, memory, &mut events),
+                Kind::ApprovalResolved if !is_first_decision(message, data, memory) => {}
+                Kind::TurnCompleted => cancel_all(memory, "interrupted", &mut events),
+                _ => events.push(HookOnlyEvent::from_fact(fact)),
             }
         }
-        match heard.sign {
-            Some(SignalKind::TurnEnd) => cancel(remembered, "the turn ended", &mut untold),
-            Some(SignalKind::Stop | SignalKind::Clear) => cancel(remembered, "exited", &mut untold),
+        match message.signal {
+            Some(SignalKind::TurnEnd) => cancel_all(memory, "the turn ended", &mut events),
+            Some(SignalKind::Stop | SignalKind::Clear) => {
+                cancel_all(memory, "exited", &mut events);
+            }
             Some(SignalKind::Compact) | None => {}
         }
-        untold.retain(|untold| match untold.kind {
-            // Whose records tell decisions, tell these, too.
-            Kind::ApprovalCanceled => self.untold.contains(&Kind::ApprovalResolved),
-            _ => self.untold.contains(&untold.kind),
+        events.retain(|event| match event.kind {
+            // A transcript that has decisions has cancellations, too.
+            Kind::ApprovalCanceled => self.hook_only.contains(&Kind::ApprovalResolved),
+            _ => self.hook_only.contains(&event.kind),
         });
-        untold
-    }
-
-    fn call(
-        &self,
-        heard: &Heard<'_>,
-        data: &Raw,
-        remembered: &mut Remembered,
-        untold: &mut Vec<HookOnlyEvent>,
-    ) {
-        let Ok(call) = data.read::<ToolCall>() else { return };
-        let call_id = Some(call.call_id).filter(|id| !id.is_empty());
-        let started = ToolStarted {
-            call_id: call_id.clone().unwrap_or_else(|| made_up(heard)),
-            tool: call.tool.clone(),
-            idempotency_key: String::new(),
-            effect: Effect::NeverReplay,
-        };
-        untold.push(HookOnlyEvent {
-            kind: Kind::ToolStarted,
-            data: Raw::from_value(&started).expect("payloads always encode"),
-            text: Some(brief(&call.tool, &call.input)),
-        });
-        let given = given(&call.tool, &call.input);
-        remembered.call(Called { call_id, tool: call.tool, given });
-    }
-
-    fn ask(
-        &self,
-        heard: &Heard<'_>,
-        data: &Raw,
-        remembered: &mut Remembered,
-        untold: &mut Vec<HookOnlyEvent>,
-    ) {
-        let Ok(mut asked) = data.read::<ApprovalRequested>() else { return };
-        let input = asked.input.clone().unwrap_or_default();
-        let mut mark = given(&asked.tool, &input);
-        let is_named = !asked.tool.is_empty();
-        if let Some(called) = remembered.called(is_named.then_some(&mark)) {
-            asked.call_id = asked.call_id.or_else(|| called.call_id.clone());
-            if !is_named {
-                asked.tool.clone_from(&called.tool);
-                mark.clone_from(&called.given);
-            }
-        }
-        if asked.approval_id.is_empty() {
-            // Where records tell a decision, they name the call.
-            asked.approval_id = asked.call_id.clone().unwrap_or_else(|| made_up(heard));
-        }
-        let is_new = remembered.ask(Asked {
-            name: heard.name.to_owned(),
-            approval_id: asked.approval_id.clone(),
-            call_id: asked.call_id.clone(),
-            tool: asked.tool.clone(),
-            given: mark,
-            at: heard.at,
-            is_question: false,
-        });
-        if is_new {
-            untold.push(HookOnlyEvent {
-                kind: Kind::ApprovalRequested,
-                data: Raw::from_value(&asked).expect("payloads always encode"),
-                text: Some(brief(&asked.tool, &input)),
-            });
-        }
+        events
     }
 }
 
-/// The user is asked something.
-fn inquire(
-    heard: &Heard<'_>,
-    data: &Raw,
-    remembered: &mut Remembered,
-    untold: &mut Vec<HookOnlyEvent>,
-) {
-    let Ok(mut asked) = data.read::<ExternalInput>() else { return };
-    if asked.request_id.is_empty() {
-        asked.request_id = made_up(heard);
+impl HookOnlyEvent {
+    fn from_fact(fact: &HookFact) -> HookOnlyEvent {
+        HookOnlyEvent { kind: fact.kind.clone(), data: fact.data.clone(), text: None }
     }
-    let call = remembered.called(None).cloned();
-    let (tool, given) = call.map(|call| (call.tool, call.given)).unwrap_or_default();
-    let is_new = remembered.ask(Asked {
-        name: heard.name.to_owned(),
-        approval_id: asked.request_id.clone(),
-        call_id: None,
-        tool,
-        given,
-        at: heard.at,
-        is_question: true,
+
+    fn new(kind: Kind, payload: &impl Serialize, text: Option<String>) -> HookOnlyEvent {
+        let data = Raw::from_value(payload).expect("payloads always encode");
+        HookOnlyEvent { kind, data, text }
+    }
+}
+
+fn call_tool(
+    message: &HookMessage,
+    data: &Raw,
+    memory: &mut SessionMemory,
+    events: &mut Vec<HookOnlyEvent>,
+) {
+    let Ok(call) = data.read::<ToolCall>() else { return };
+    let call_id = Some(call.call_id).filter(|id| !id.is_empty());
+    let started = ToolStarted {
+        call_id: call_id.clone().unwrap_or_else(|| made_up_id(message)),
+        tool: call.tool.clone(),
+        idempotency_key: String::new(),
+        effect: Effect::NeverReplay,
+    };
+    let text = Some(brief(&call.tool, &call.input));
+    events.push(HookOnlyEvent::new(Kind::ToolStarted, &started, text));
+    let input_hash = input_hash(&call.tool, &call.input);
+    memory.add_call(StartedCall { call_id, tool: call.tool, input_hash });
+}
+
+fn ask_approval(
+    message: &HookMessage,
+    data: &Raw,
+    memory: &mut SessionMemory,
+    events: &mut Vec<HookOnlyEvent>,
+) {
+    let Ok(mut request) = data.read::<ApprovalRequested>() else { return };
+    let input = request.input.clone().unwrap_or_default();
+    let mut input_hash = input_hash(&request.tool, &input);
+    // Without the name of a tool the request is about the last call, whatever its input.
+    let is_named = !request.tool.is_empty();
+    if let Some(call) = memory.last_call(is_named.then_some(&input_hash)) {
+        request.call_id = request.call_id.or_else(|| call.call_id.clone());
+        if !is_named {
+            request.tool.clone_from(&call.tool);
+            input_hash.clone_from(&call.input_hash);
+        }
+    }
+    if request.approval_id.is_empty() {
+        // A transcript that tells the decision names the call: so both have the same id.
+        request.approval_id = request.call_id.clone().unwrap_or_else(|| made_up_id(message));
+    }
+    let is_new = memory.add_question(OpenQuestion {
+        name: message.name.clone(),
+        approval_id: request.approval_id.clone(),
+        call_id: request.call_id.clone(),
+        tool: request.tool.clone(),
+        input_hash,
+        at: message.at,
+        is_approval: true,
     });
     if is_new {
-        let data = Raw::from_value(&asked).expect("payloads always encode");
-        untold.push(HookOnlyEvent { kind: Kind::ExternalInput, data, text: Some(asked.prompt) });
+        let text = Some(brief(&request.tool, &input));
+        events.push(HookOnlyEvent::new(Kind::ApprovalRequested, &request, text));
     }
 }
 
-/// A call begins that would not if somebody had not allowed it.
-fn begun(
-    heard: &Heard<'_>,
+fn ask_question(
+    message: &HookMessage,
     data: &Raw,
-    remembered: &mut Remembered,
-    untold: &mut Vec<HookOnlyEvent>,
+    memory: &mut SessionMemory,
+    events: &mut Vec<HookOnlyEvent>,
 ) {
-    let Ok(begun) = data.read::<Made>() else { return };
-    let asked = remembered.made(None, &given(&begun.tool, &begun.input));
-    untold.extend(asked.map(|asked| answered(heard, asked, "it was begun", remembered)));
+    let Ok(mut request) = data.read::<ExternalInput>() else { return };
+    if request.request_id.is_empty() {
+        request.request_id = made_up_id(message);
+    }
+    let call = memory.last_call(None).cloned();
+    let (tool, input_hash) = call.map(|call| (call.tool, call.input_hash)).unwrap_or_default();
+    let is_new = memory.add_question(OpenQuestion {
+        name: message.name.clone(),
+        approval_id: request.request_id.clone(),
+        call_id: None,
+        tool,
+        input_hash,
+        at: message.at,
+        is_approval: false,
+    });
+    if is_new {
+        let text = Some(request.prompt.clone());
+        events.push(HookOnlyEvent::new(Kind::ExternalInput, &request, text));
+    }
 }
 
-fn made(
-    heard: &Heard<'_>,
+/// A tool call starts: the agent would not start it without an approval, so it was approved.
+fn start_tool(
+    message: &HookMessage,
     data: &Raw,
-    remembered: &mut Remembered,
-    untold: &mut Vec<HookOnlyEvent>,
+    memory: &mut SessionMemory,
+    events: &mut Vec<HookOnlyEvent>,
 ) {
-    let Ok(made) = data.read::<Made>() else { return };
-    let given = given(&made.tool, &made.input);
-    let call_id = Some(made.call_id.as_str()).filter(|id| !id.is_empty());
-    let asked = remembered.made(call_id, &given);
-    untold.extend(asked.map(|asked| answered(heard, asked, "it was done", remembered)));
-    let Made { call_id, tool, outcome, output, .. } = made;
+    let Ok(started) = data.read::<ToolReport>() else { return };
+    let question = memory.end_call(None, &input_hash(&started.tool, &started.input));
+    events.extend(question.map(|question| answer(message, question, "it was begun", memory)));
+}
+
+fn finish_tool(
+    message: &HookMessage,
+    data: &Raw,
+    memory: &mut SessionMemory,
+    events: &mut Vec<HookOnlyEvent>,
+) {
+    let Ok(report) = data.read::<ToolReport>() else { return };
+    let input_hash = input_hash(&report.tool, &report.input);
+    let call_id = Some(report.call_id.as_str()).filter(|id| !id.is_empty());
+    let question = memory.end_call(call_id, &input_hash);
+    events.extend(question.map(|question| answer(message, question, "it was done", memory)));
+    let ToolReport { call_id, tool, outcome, output, .. } = report;
     let text = output.as_ref().map(shown_json);
     let tool = Some(tool);
     let result = ToolResult { call_id, tool, outcome, output, ..ToolResult::default() };
-    let data = Raw::from_value(&result).expect("payloads always encode");
-    untold.push(HookOnlyEvent { kind: Kind::ToolResult, data, text });
+    events.push(HookOnlyEvent::new(Kind::ToolResult, &result, text));
 }
 
-/// What was asked is answered, as what happens next shows.
-fn answered(
-    heard: &Heard<'_>,
-    asked: Asked,
+/// The answer to a question, as the next step of the agent shows it.
+fn answer(
+    message: &HookMessage,
+    question: OpenQuestion,
     reason: &str,
-    remembered: &mut Remembered,
+    memory: &mut SessionMemory,
 ) -> HookOnlyEvent {
-    if asked.is_question {
-        return replied(asked, InputStatus::Received);
+    if !question.is_approval {
+        return close_question(question, InputStatus::Received);
     }
-    remembered.resolved(&asked.approval_id, heard.name);
-    if let Some(call_id) = &asked.call_id {
-        remembered.resolved(call_id, heard.name);
+    // Telemetry may name the decision by either id.
+    memory.add_decision(&question.approval_id, &message.name);
+    if let Some(call_id) = &question.call_id {
+        memory.add_decision(call_id, &message.name);
     }
     let resolved = ApprovalResolved {
-        approval_id: asked.approval_id,
+        approval_id: question.approval_id,
         decision: Decision::Allow,
         reason: Some(reason.to_owned()),
         by: None,
         automated: false,
     };
-    let data = Raw::from_value(&resolved).expect("payloads always encode");
-    HookOnlyEvent { kind: Kind::ApprovalResolved, data, text: None }
+    HookOnlyEvent::new(Kind::ApprovalResolved, &resolved, None)
 }
 
 /// Whether a decision is told for the first time: an agent may tell one in several ways.
-fn is_decided_now(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered) -> bool {
+fn is_first_decision(message: &HookMessage, data: &Raw, memory: &mut SessionMemory) -> bool {
     let Ok(ApprovalResolved { approval_id, .. }) = data.read() else { return true };
-    remembered.decided(&approval_id);
-    remembered.resolved(&approval_id, heard.name)
+    memory.close_question(&approval_id);
+    memory.add_decision(&approval_id, &message.name)
 }
 
-/// Nobody will answer what was asked.
-fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<HookOnlyEvent>) {
-    untold.extend(remembered.ended().into_iter().map(|asked| {
-        if asked.is_question {
-            return replied(asked, InputStatus::Canceled);
+/// Cancels every open question: the turn or the session that asked is over.
+fn cancel_all(memory: &mut SessionMemory, reason: &str, events: &mut Vec<HookOnlyEvent>) {
+    events.extend(memory.end_all().into_iter().map(|question| {
+        if !question.is_approval {
+            return close_question(question, InputStatus::Canceled);
         }
         let canceled = ApprovalCanceled {
-            approval_id: asked.approval_id,
-            tool: Some(asked.tool),
+            approval_id: question.approval_id,
+            tool: Some(question.tool),
             reason: reason.to_owned(),
         };
-        let data = Raw::from_value(&canceled).expect("payloads always encode");
-        HookOnlyEvent { kind: Kind::ApprovalCanceled, data, text: None }
+        HookOnlyEvent::new(Kind::ApprovalCanceled, &canceled, None)
     }));
 }
 
-fn replied(asked: Asked, status: InputStatus) -> HookOnlyEvent {
-    let request_id = asked.approval_id;
-    let replied = ExternalInput { request_id, prompt: String::new(), status, input: None };
-    let data = Raw::from_value(&replied).expect("payloads always encode");
-    HookOnlyEvent { kind: Kind::ExternalInput, data, text: None }
+fn close_question(question: OpenQuestion, status: InputStatus) -> HookOnlyEvent {
+    let request_id = question.approval_id;
+    let closed = ExternalInput { request_id, prompt: String::new(), status, input: None };
+    HookOnlyEvent::new(Kind::ExternalInput, &closed, None)
 }
 
-/// An id for what the agent gave none.
-fn made_up(heard: &Heard<'_>) -> String {
-    format!("hook-{}", heard.name)
+/// An id for a call or question that the agent gave none.
+fn made_up_id(message: &HookMessage) -> String {
+    format!("hook-{}", message.name)
 }
 
-/// Says of an event where it comes from, and that it stands in no record. Telemetry is believed a
-/// little less.
-fn mark(draft: &mut Draft, heard: &Heard<'_>) {
-    draft.source = heard.source.clone();
+/// Sets where an event comes from: a message, and no line of a transcript. Telemetry gets a lower
+/// confidence.
+fn set_origin(draft: &mut Draft, message: &HookMessage) {
+    draft.source = message.source.clone();
     if draft.source == How::Telemetry {
         draft.confidence = Confidence::Medium;
     }
     draft.metadata.remove("record");
-    let name = Raw::from_value(heard.name).expect("a text encodes");
+    let name = Raw::from_value(&message.name).expect("a text encodes");
     draft.metadata.insert(draft.source.as_str().to_owned(), name);
 }

@@ -1,7 +1,8 @@
-//! Calls and questions that a later call of a hook is about.
+//! Tool calls and questions that a later message of a hook refers to.
 //!
-//! A question does not name the call it is about; the call was told a moment before. What is
-//! forgotten with the process costs a name: a question finds its call by what would be done, too.
+//! A question does not name the tool call it is about; the call was told a moment before. A restart
+//! of the daemon forgets them all. That costs the call's id only: the question is also connected by
+//! its input.
 
 use std::collections::VecDeque;
 
@@ -10,59 +11,59 @@ use serde::Deserialize;
 
 use crate::source::short_hash;
 
-/// Sessions that are remembered, and calls and questions of each. With more the oldest is
-/// forgotten.
+/// The most sessions in memory, and the most calls and questions of each. Beyond that the oldest
+/// is forgotten.
 const SESSIONS_MAX: usize = 256;
 const CALLS_MAX: usize = 16;
 
-/// Two equal questions this close together are one that two hooks of ours were told.
+/// Two equal questions within this time are one question that reached two of our hooks.
 const SAME_MILLIS: i128 = 2_000;
 
-/// What is remembered of the sessions whose hooks called lately.
+/// What earlier messages of the most recent sessions told.
 #[derive(Debug, Default)]
 pub struct HookMemory {
-    /// The one that called last comes last.
-    sessions: VecDeque<(String, Remembered)>,
+    /// The session of the newest message comes last.
+    sessions: VecDeque<(String, SessionMemory)>,
 }
 
-/// What is remembered of one session.
+/// What earlier messages of one session told.
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
-    calls: VecDeque<Called>,
-    asked: VecDeque<Asked>,
-    /// The last that were decided, and the call of the hook that told it.
-    resolved: VecDeque<(String, String)>,
+pub(super) struct SessionMemory {
+    calls: VecDeque<StartedCall>,
+    questions: VecDeque<OpenQuestion>,
+    /// The ids of the latest decisions, and the names of the messages that told them.
+    decisions: VecDeque<(String, String)>,
 }
 
-/// A call that has begun.
+/// A tool call that has started.
 #[derive(Clone, Debug)]
-pub(super) struct Called {
-    /// The agent's id of it, where it gives one.
+pub(super) struct StartedCall {
+    /// The agent's id of the call, if it gives one.
     pub call_id: Option<String>,
     pub tool: String,
-    pub given: String,
+    pub input_hash: String,
 }
 
-/// A question that nobody has answered yet.
+/// An approval or another question to the user without an answer yet.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// The call of the hook that told it.
+pub(super) struct OpenQuestion {
+    /// The name of the message that told it.
     pub name: String,
     pub approval_id: String,
     pub call_id: Option<String>,
     pub tool: String,
-    pub given: String,
+    pub input_hash: String,
     pub at: Time,
-    /// It is no approval: the user is asked something, under this id.
-    pub is_question: bool,
+    /// `false` for a question in the agent's own words; `approval_id` is the id of its request.
+    pub is_approval: bool,
 }
 
 impl HookMemory {
-    /// What is remembered of a session of ours.
-    pub(super) fn of(&mut self, session: &str) -> &mut Remembered {
+    /// The memory of one session, which becomes the newest.
+    pub(super) fn for_session(&mut self, session: &str) -> &mut SessionMemory {
         let known = self.sessions.iter().position(|(name, _)| name == session);
-        let remembered = known.and_then(|place| self.sessions.remove(place));
-        self.sessions.push_back(remembered.unwrap_or((session.to_owned(), Remembered::default())));
+        let memory = known.and_then(|place| self.sessions.remove(place));
+        self.sessions.push_back(memory.unwrap_or((session.to_owned(), SessionMemory::default())));
         if self.sessions.len() > SESSIONS_MAX {
             self.sessions.pop_front();
         }
@@ -70,81 +71,87 @@ impl HookMemory {
     }
 }
 
-impl Remembered {
-    pub(super) fn call(&mut self, called: Called) {
-        push(&mut self.calls, called);
+impl SessionMemory {
+    pub(super) fn add_call(&mut self, call: StartedCall) {
+        push_bounded(&mut self.calls, call);
     }
 
-    /// The call a question is about: the last one that is given the same; without a word about it
-    /// the last one.
-    pub(super) fn called(&self, given: Option<&str>) -> Option<&Called> {
-        self.calls.iter().rev().find(|call| given.is_none_or(|given| call.given == given))
+    /// The last call with this input; without an input the last call.
+    pub(super) fn last_call(&self, input_hash: Option<&str>) -> Option<&StartedCall> {
+        let has_input = |call: &&StartedCall| input_hash.is_none_or(|hash| call.input_hash == hash);
+        self.calls.iter().rev().find(has_input)
     }
 
-    pub(super) fn is_asking(&self) -> bool {
-        !self.asked.is_empty()
+    pub(super) fn has_questions(&self) -> bool {
+        !self.questions.is_empty()
     }
 
-    /// Remembers a question; whether nobody told it before. One that is heard again, because it
-    /// could not be recorded, is as new as it was.
-    pub(super) fn ask(&mut self, asked: Asked) -> bool {
-        self.asked.retain(|known| known.name != asked.name);
-        let is_same = |known: &Asked| {
-            let since = (asked.at.nanos() - known.at.nanos()).abs();
-            let is_unnamed = asked.call_id.is_none() && known.call_id.is_none();
+    /// Adds a question; whether it is told for the first time.
+    pub(super) fn add_question(&mut self, question: OpenQuestion) -> bool {
+        // A message that could not be recorded is ingested again: its question is as new as before.
+        self.questions.retain(|known| known.name != question.name);
+        let is_same = |known: &OpenQuestion| {
+            let since = (question.at.nanos() - known.at.nanos()).abs();
+            let is_unnamed = question.call_id.is_none() && known.call_id.is_none();
             let is_near = since < SAME_MILLIS * 1_000_000;
-            known.approval_id == asked.approval_id
-                || is_unnamed && known.given == asked.given && is_near
+            known.approval_id == question.approval_id
+                || is_unnamed && known.input_hash == question.input_hash && is_near
         };
-        let is_new = !self.asked.iter().any(is_same);
+        let is_new = !self.questions.iter().any(is_same);
         if is_new {
-            push(&mut self.asked, asked);
+            push_bounded(&mut self.questions, question);
         }
         is_new
     }
 
-    /// A call was made: the question about it, if there was one, is answered.
-    pub(super) fn made(&mut self, call_id: Option<&str>, given: &str) -> Option<Asked> {
-        let is_it = |call: Option<&str>, other: &str| match (call, call_id) {
-            (Some(call), Some(id)) => call == id,
-            _ => other == given,
+    /// Ends a call, and returns the question about it, which is answered by that.
+    pub(super) fn end_call(
+        &mut self,
+        call_id: Option<&str>,
+        input_hash: &str,
+    ) -> Option<OpenQuestion> {
+        // Ids decide where both sides have one; many agents give none.
+        let is_same = |known_id: Option<&str>, known_hash: &str| match (known_id, call_id) {
+            (Some(known), Some(id)) => known == id,
+            _ => known_hash == input_hash,
         };
-        if let Some(place) =
-            self.calls.iter().position(|call| is_it(call.call_id.as_deref(), &call.given))
-        {
-            self.calls.remove(place);
+        let call = |call: &StartedCall| is_same(call.call_id.as_deref(), &call.input_hash);
+        if let Some(index) = self.calls.iter().position(call) {
+            self.calls.remove(index);
         }
-        let asked = |asked: &Asked| is_it(asked.call_id.as_deref(), &asked.given);
-        let place = self.asked.iter().position(asked)?;
-        self.asked.remove(place)
+        let question =
+            |question: &OpenQuestion| is_same(question.call_id.as_deref(), &question.input_hash);
+        let index = self.questions.iter().position(question)?;
+        self.questions.remove(index)
     }
 
-    /// Somebody has decided.
-    pub(super) fn decided(&mut self, approval_id: &str) {
-        self.asked.retain(|asked| asked.approval_id != approval_id);
+    /// Removes a question that was decided.
+    pub(super) fn close_question(&mut self, approval_id: &str) {
+        self.questions.retain(|question| question.approval_id != approval_id);
     }
 
-    /// Remembers a decision; whether nobody told it before. One that is heard again, because it
-    /// could not be recorded, is as new as it was.
-    pub(super) fn resolved(&mut self, id: &str, name: &str) -> bool {
-        let known = self.resolved.iter().find(|(known, _)| known == id);
+    /// Adds a decision; whether it is told for the first time. It counts as new again for the same
+    /// message, which may come a second time because it could not be recorded.
+    pub(super) fn add_decision(&mut self, id: &str, name: &str) -> bool {
+        let known = self.decisions.iter().find(|(known, _)| known == id);
         let is_new = known.is_none_or(|(_, by)| by == name);
         if known.is_none() {
-            push(&mut self.resolved, (id.to_owned(), name.to_owned()));
+            push_bounded(&mut self.decisions, (id.to_owned(), name.to_owned()));
         }
         is_new
     }
 
-    /// Nothing that was begun or asked goes on.
-    pub(super) fn ended(&mut self) -> Vec<Asked> {
+    /// Forgets all calls, and returns all open questions.
+    pub(super) fn end_all(&mut self) -> Vec<OpenQuestion> {
         self.calls.clear();
-        self.asked.drain(..).collect()
+        self.questions.drain(..).collect()
     }
 }
 
-/// A stand-in for what a call is given: its command, where it has one, whatever else is said with
-/// it; otherwise all of it, whatever the order of its arguments.
-pub(super) fn given(tool: &str, input: &Raw) -> String {
+/// A hash of a call's input: of its command, if it has one, otherwise of all its arguments.
+///
+/// A question repeats the command but may add a description, so the rest is left out.
+pub(super) fn input_hash(tool: &str, input: &Raw) -> String {
     #[derive(Deserialize)]
     struct CommandInput {
         command: String,
@@ -152,12 +159,13 @@ pub(super) fn given(tool: &str, input: &Raw) -> String {
     if let Ok(CommandInput { command }) = input.read() {
         return short_hash(&["command", &command]);
     }
+    // Parsed and written again, so that the order of the members does not matter.
     let value: Option<serde_json::Value> = input.read().ok();
     let text = value.map_or_else(|| input.get().to_owned(), |value| value.to_string());
     short_hash(&[tool, &text])
 }
 
-fn push<T>(list: &mut VecDeque<T>, item: T) {
+fn push_bounded<T>(list: &mut VecDeque<T>, item: T) {
     if list.len() == CALLS_MAX {
         list.pop_front();
     }

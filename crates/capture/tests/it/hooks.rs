@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capture::{
-    Environment, Heard, HookMemory, HookOnlyEvent, Hooked, IngestSummary, Ingester, Payload,
-    SessionSignal, SignalKind, hook_only_events, hooked,
+    Environment, HookMemory, HookOnlyEvent, IngestSummary, Ingester, Payload, hook_only_events,
+    read_hook,
 };
 use event::payload::{ApprovalResolved, Decision};
-use event::{EventId, Kind, Raw, Source, Time};
+use event::{EventId, HookFact, HookMessage, Kind, Raw, SignalKind, Source, Time};
 use expect_test::expect_file;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -27,8 +27,19 @@ struct Call {
     stdin: Value,
 }
 
-fn read(agent: &str, event: &str, payload: &Value) -> Option<Hooked> {
-    hooked(agent, event, &Payload::parse(&payload.to_string()).unwrap())
+/// The message of a call, with a number for its name.
+fn read_at(
+    agent: &str,
+    event: &str,
+    payload: &str,
+    number: usize,
+    at: Time,
+) -> Option<HookMessage> {
+    read_hook(agent, event, &Payload::parse(payload).unwrap(), number.to_string(), at)
+}
+
+fn read(agent: &str, event: &str, payload: &Value) -> Option<HookMessage> {
+    read_at(agent, event, &payload.to_string(), 0, Time::from_millis(NOW))
 }
 
 /// What only hooks tell, of several calls in a row, a second apart.
@@ -36,30 +47,10 @@ fn told(agent: &str, calls: &[(&str, Value)]) -> Vec<(String, Value)> {
     let mut memory = HookMemory::default();
     let told = calls.iter().enumerate().flat_map(|(number, (event, payload))| {
         let at = Time::from_millis(1_800_000_000_000 + number as i64 * 1_000);
-        let Some(hooked) = read(agent, event, payload) else { return Vec::new() };
-        ingest_hook(agent, &hooked, &number.to_string(), at, &mut memory)
+        let message = read_at(agent, event, &payload.to_string(), number, at);
+        message.map(|message| hook_only_events(&message, &mut memory)).unwrap_or_default()
     });
     told.map(|told| (told.kind.to_string(), told.data.read().unwrap())).collect()
-}
-
-fn ingest_hook(
-    agent: &str,
-    hooked: &Hooked,
-    name: &str,
-    at: Time,
-    memory: &mut HookMemory,
-) -> Vec<HookOnlyEvent> {
-    let heard = Heard {
-        name,
-        provider: agent,
-        session: &hooked.session,
-        transcript: None,
-        at,
-        source: &event::Source::Hook,
-        sign: hooked.sign,
-        facts: &hooked.facts,
-    };
-    hook_only_events(&heard, memory)
 }
 
 /// The recordings that have calls of hooks: the agent, the folder, the calls.
@@ -89,13 +80,10 @@ fn every_recorded_call_is_understood() {
     for (tool, _, calls) in recordings() {
         let mut memory = HookMemory::default();
         for (number, call) in calls.iter().enumerate() {
-            let said = match read(&tool, &call.event, &call.stdin) {
+            let at = Time::from_millis((call.t * 1_000.0) as i64);
+            let said = match read_at(&tool, &call.event, &call.stdin.to_string(), number, at) {
                 None => "nothing".to_owned(),
-                Some(hooked) => {
-                    let at = Time::from_millis((call.t * 1_000.0) as i64);
-                    let told = ingest_hook(&tool, &hooked, &number.to_string(), at, &mut memory);
-                    describe(&hooked, &told)
-                }
+                Some(message) => describe(&message, &hook_only_events(&message, &mut memory)),
             };
             *rows.entry((tool.clone(), call.event.clone(), said)).or_default() += 1;
         }
@@ -107,10 +95,10 @@ fn every_recorded_call_is_understood() {
     expect_file!["../fixtures/hooks.txt"].assert_eq(&table);
 }
 
-fn describe(hooked: &Hooked, told: &[HookOnlyEvent]) -> String {
+fn describe(message: &HookMessage, told: &[HookOnlyEvent]) -> String {
     let mut words = vec!["news".to_owned()];
-    words.extend(hooked.sign.map(|sign| format!("sign {sign:?}")));
-    words.extend(hooked.facts.iter().map(|(kind, _)| format!("says {kind}")));
+    words.extend(message.signal.map(|signal| format!("sign {signal:?}")));
+    words.extend(message.facts.iter().map(|fact| format!("says {}", fact.kind)));
     words.extend(told.iter().map(|told| format!("tells {}", told.kind)));
     words.join(", ")
 }
@@ -157,7 +145,7 @@ fn a_journal_made_with_hooks_has_that_without_and_what_only_hooks_tell() {
     }
 }
 
-/// Has every call of a recording heard, in its order, with all its files there.
+/// Ingests every call of a recording, in its order, with all its files there.
 fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
     let environment = Environment::new(home, []);
     let agents = [agent(tool)];
@@ -166,37 +154,13 @@ fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
     let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
     for (number, call) in calls.iter().enumerate() {
         let text = call.stdin.to_string().replace("/home/dev/", &format!("{}/", home.display()));
-        let Some(hooked) = hooked(tool, &call.event, &Payload::parse(&text).unwrap()) else {
-            continue;
-        };
-        let (name, at) = (number.to_string(), Time::from_millis((call.t * 1_000.0) as i64));
-        let heard = Heard {
-            name: &name,
-            provider: tool,
-            session: &hooked.session,
-            transcript: hooked.transcript.as_deref(),
-            at,
-            source: &event::Source::Hook,
-            sign: hooked.sign,
-            facts: &hooked.facts,
-        };
-        if let Some(path) = &hooked.transcript {
+        let at = Time::from_millis((call.t * 1_000.0) as i64);
+        let Some(message) = read_at(tool, &call.event, &text, number, at) else { continue };
+        if let Some(path) = &message.transcript {
             pump.look_at(tool, path, sink, &mut summary).unwrap();
         }
-        pump.ingest_hook(&heard, &mut memory, sink, &mut summary).unwrap();
-        if let Some(kind) = hooked.sign {
-            let sign = SessionSignal {
-                name: &name,
-                kind,
-                provider: tool,
-                session: &hooked.session,
-                transcript: hooked.transcript.as_deref(),
-                at,
-                reason: hooked.reason.as_deref(),
-                is_followed: false,
-            };
-            pump.apply_signal(&sign, sink, &mut summary).unwrap();
-        }
+        pump.ingest_hook(&message, &mut memory, sink, &mut summary).unwrap();
+        pump.apply_signal(&message, false, sink, &mut summary).unwrap();
     }
 }
 
@@ -229,19 +193,10 @@ fn a_source_that_nobody_names_is_looked_for_once() {
         let command = format!("make part_{number}");
         let asked = json!({"session_id": "s1", "tool_name": "Bash",
             "tool_input": {"command": command}});
-        let payload = Payload::parse(&asked.to_string()).unwrap();
-        let hooked = hooked("claude", "PermissionRequest", &payload).unwrap();
-        let heard = Heard {
-            name: &number.to_string(),
-            provider: "claude",
-            session: &hooked.session,
-            transcript: None,
-            at: Time::from_millis(NOW),
-            source: &event::Source::Hook,
-            sign: None,
-            facts: &hooked.facts,
-        };
-        pump.ingest_hook(&heard, &mut memory, &mut sink, &mut summary).unwrap();
+        let at = Time::from_millis(NOW);
+        let asked = asked.to_string();
+        let message = read_at("claude", "PermissionRequest", &asked, number, at).unwrap();
+        pump.ingest_hook(&message, &mut memory, &mut sink, &mut summary).unwrap();
     }
     let asked = sink.events().filter(|event| event.kind == Kind::ApprovalRequested);
     assert_eq!((asked.count(), sink.asked_for_all.get()), (20, 1));
@@ -259,19 +214,14 @@ fn sessions_that_nobody_told_of_are_not_looked_for() {
     let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
     let mut sink = Memory::default();
     let retry = event::payload::Retry { attempt: 1, ..Default::default() };
-    let facts = [(Kind::Retry, event::Raw::from_value(&retry).unwrap())];
+    let fact = HookFact { kind: Kind::Retry, data: Raw::from_value(&retry).unwrap() };
     let mut ingest_session = |session: &str, sink: &mut Memory| {
-        let heard = Heard {
-            name: session,
-            provider: "codex",
-            session,
-            transcript: None,
-            at: Time::from_millis(NOW),
-            source: &event::Source::Telemetry,
-            sign: None,
-            facts: &facts,
+        let message = HookMessage {
+            source: Source::Telemetry,
+            facts: vec![fact.clone()],
+            ..HookMessage::new(session.to_owned(), "codex", session, Time::from_millis(NOW))
         };
-        pump.ingest_hook(&heard, &mut memory, sink, &mut summary).unwrap()
+        pump.ingest_hook(&message, &mut memory, sink, &mut summary).unwrap()
     };
     for number in 0..5_000 {
         ingest_session(&format!("thread-{number}"), &mut sink);
@@ -394,8 +344,9 @@ fn a_decision_that_is_told_twice_is_one() {
         "tool_input": {"command": "make"}});
     let mut memory = HookMemory::default();
     let at = Time::from_millis(1_800_000_000_000);
-    for (name, event) in [("1", "PreToolUse"), ("2", "PermissionRequest"), ("3", "PostToolUse")] {
-        ingest_hook("codex", &read("codex", event, &call).unwrap(), name, at, &mut memory);
+    for (number, event) in [(1, "PreToolUse"), (2, "PermissionRequest"), (3, "PostToolUse")] {
+        let message = read_at("codex", event, &call.to_string(), number, at).unwrap();
+        hook_only_events(&message, &mut memory);
     }
     let decided = ApprovalResolved {
         approval_id: "e1".to_owned(),
@@ -404,30 +355,22 @@ fn a_decision_that_is_told_twice_is_one() {
         by: Some("person".to_owned()),
         automated: false,
     };
-    let facts = [(Kind::ApprovalResolved, Raw::from_value(&decided).unwrap())];
-    let mut tell = |name| {
-        let heard = Heard {
-            name,
-            provider: "codex",
-            session: "t1",
-            transcript: None,
-            at,
-            source: &Source::Telemetry,
-            sign: None,
-            facts: &facts,
-        };
-        hook_only_events(&heard, &mut memory).len()
+    let fact = HookFact { kind: Kind::ApprovalResolved, data: Raw::from_value(&decided).unwrap() };
+    let exported = HookMessage {
+        source: Source::Telemetry,
+        facts: vec![fact],
+        ..HookMessage::new("4".to_owned(), "codex", "t1", at)
     };
-    assert_eq!(tell("4"), 0);
+    assert_eq!(hook_only_events(&exported, &mut memory), []);
 }
 
 #[test]
 fn a_subagent_is_told_by_its_own_session() {
     let call = claude(json!({"agent_id": "a7", "agent_type": "Explore", "tool_name": "Bash"}));
-    let hooked = read("claude", "PreToolUse", &call).unwrap();
-    assert_eq!(hooked.session, "agent-a7");
+    let message = read("claude", "PreToolUse", &call).unwrap();
+    assert_eq!(message.session, "agent-a7");
     let transcript = "/home/dev/.claude/projects/app/s1/subagents/agent-a7.jsonl";
-    assert_eq!(hooked.transcript.as_deref(), Some(Path::new(transcript)));
+    assert_eq!(message.transcript.as_deref(), Some(Path::new(transcript)));
     let call = json!({"session_id": "root", "agent_id": "child", "tool_name": "Bash"});
     assert_eq!(read("codex", "PreToolUse", &call).unwrap().session, "child");
 }
@@ -446,7 +389,7 @@ fn the_output_of_cursors_tools_is_told_by_hooks_alone() {
 #[test]
 fn an_end_that_clears_is_a_clear() {
     let sign = |reason: &str| {
-        read("claude", "SessionEnd", &claude(json!({"reason": reason}))).unwrap().sign
+        read("claude", "SessionEnd", &claude(json!({"reason": reason}))).unwrap().signal
     };
     assert_eq!(sign("clear"), Some(SignalKind::Clear));
     assert_eq!(sign("other"), Some(SignalKind::Stop));
@@ -454,8 +397,8 @@ fn an_end_that_clears_is_a_clear() {
 
 #[test]
 fn an_event_nobody_knows_says_that_there_is_news() {
-    let hooked = read("claude", "FromTheFuture", &claude(json!({"new": {"deep": [1]}}))).unwrap();
-    assert_eq!((hooked.session.as_str(), hooked.sign, hooked.facts.len()), ("s1", None, 0));
+    let message = read("claude", "FromTheFuture", &claude(json!({"new": {"deep": [1]}}))).unwrap();
+    assert_eq!((message.session.as_str(), message.signal, message.facts.len()), ("s1", None, 0));
     assert_eq!(read("claude", "Stop", &json!({"session_id": 7})), None);
     assert_eq!(read("claude", "Stop", &json!({})), None);
     assert_eq!(read("nobody", "Stop", &claude(json!({}))), None);
@@ -465,8 +408,9 @@ fn an_event_nobody_knows_says_that_there_is_news() {
 fn of_a_payload_that_was_cut_the_beginning_counts() {
     let whole = r#"{"session_id":"s1","reason":"other","last":"some long text"}"#;
     let cut = Payload::parse(&whole[..50]).unwrap();
-    let hooked = hooked("claude", "SessionEnd", &cut).unwrap();
-    assert_eq!((hooked.session.as_str(), hooked.sign), ("s1", Some(SignalKind::Stop)));
+    let at = Time::from_millis(NOW);
+    let message = read_hook("claude", "SessionEnd", &cut, String::new(), at).unwrap();
+    assert_eq!((message.session.as_str(), message.signal), ("s1", Some(SignalKind::Stop)));
     for nothing in ["", "null", "[1]", "\"text\"", "7", "{", "not json"] {
         assert!(Payload::parse(nothing).is_err(), "{nothing}");
     }

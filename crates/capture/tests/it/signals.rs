@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use capture::{Environment, IngestSummary, Ingester, SessionSignal, SignalKind, SignalOutcome};
-use event::{Kind, Time};
+use capture::{Environment, IngestSummary, Ingester, SignalOutcome};
+use event::{HookMessage, Kind, SignalKind, Time};
 use tempfile::TempDir;
 
 use crate::memory::Memory;
@@ -84,13 +84,24 @@ impl World {
         })
     }
 
-    /// A hook leaves a sign at a minute, and it is looked at in another.
+    /// Applies a signal that was given at one minute at another.
     fn apply_signal(&mut self, kind: SignalKind, minute: i64, seen: i64) -> SignalOutcome {
-        self.heed_sign(&SessionSignal { kind, at: at(minute), ..sign() }, seen)
+        self.apply(&HookMessage { signal: Some(kind), at: at(minute), ..stop_message() }, seen)
     }
 
-    fn heed_sign(&mut self, sign: &SessionSignal<'_>, seen: i64) -> SignalOutcome {
-        self.with_pump(seen, |pump, sink, summary| pump.apply_signal(sign, sink, summary).unwrap())
+    fn apply(&mut self, message: &HookMessage, seen: i64) -> SignalOutcome {
+        self.apply_followed(message, false, seen)
+    }
+
+    fn apply_followed(
+        &mut self,
+        message: &HookMessage,
+        is_followed: bool,
+        seen: i64,
+    ) -> SignalOutcome {
+        self.with_pump(seen, |pump, sink, summary| {
+            pump.apply_signal(message, is_followed, sink, summary).unwrap()
+        })
     }
 
     /// Everything but what was said: kinds, causes and reasons.
@@ -114,16 +125,11 @@ fn at(minute: i64) -> Time {
     Time::from_millis(NOW + minute * MINUTE)
 }
 
-fn sign() -> SessionSignal<'static> {
-    SessionSignal {
-        name: "1800000000000000000-00000001",
-        kind: SignalKind::Stop,
-        provider: "claude",
-        session: "s1",
-        transcript: None,
-        at: at(0),
-        reason: Some("logout"),
-        is_followed: false,
+fn stop_message() -> HookMessage {
+    HookMessage {
+        signal: Some(SignalKind::Stop),
+        reason: Some("logout".to_owned()),
+        ..HookMessage::new("1800000000000000000-00000001".to_owned(), "claude", "s1", at(0))
     }
 }
 
@@ -212,15 +218,15 @@ fn a_stop_ends_session_and_epoch_once() {
     world.ask(0, true);
     // Nobody has read the session yet: it is read because of the sign.
     let path = world.path();
-    let stop = SessionSignal { at: at(1), transcript: Some(&path), ..sign() };
-    assert_eq!(world.heed_sign(&stop, 1), SignalOutcome::Done);
+    let stop = HookMessage { at: at(1), transcript: Some(path.clone()), ..stop_message() };
+    assert_eq!(world.apply(&stop, 1), SignalOutcome::Done);
     let told = ["session.started", "session.exited logout", "epoch.closed exit"];
     assert_eq!(world.facts(), told);
-    assert_eq!(world.heed_sign(&stop, 2), SignalOutcome::Done);
+    assert_eq!(world.apply(&stop, 2), SignalOutcome::Done);
     assert_eq!(world.facts(), told);
     let exited = world.sink.events().find(|event| event.kind == Kind::SessionExited).unwrap();
     assert_eq!(exited.source.as_str(), "hook");
-    assert_eq!(exited.metadata["signal"].text().as_deref(), Some(sign().name));
+    assert_eq!(exited.metadata["signal"].text().as_deref(), Some(stop_message().name.as_str()));
 }
 
 #[test]
@@ -255,9 +261,8 @@ fn a_compaction_and_then_an_end_are_both_told() {
     let mut world = World::new();
     world.ask(0, true);
     world.read(0);
-    let compact =
-        SessionSignal { kind: SignalKind::Compact, at: at(1), is_followed: true, ..sign() };
-    assert_eq!(world.heed_sign(&compact, 1), SignalOutcome::Done);
+    let compact = HookMessage { signal: Some(SignalKind::Compact), at: at(1), ..stop_message() };
+    assert_eq!(world.apply_followed(&compact, true, 1), SignalOutcome::Done);
     assert_eq!(world.apply_signal(SignalKind::Stop, 1, 1), SignalOutcome::Done);
     let told = ["session.started", "epoch.closed compaction", "session.exited logout"];
     assert_eq!(world.facts(), told);
@@ -302,9 +307,9 @@ fn nobody_is_believed_outside_the_folders_of_the_agent() {
     let elsewhere = world.home.path().join("s1.jsonl");
     world.ask(0, true);
     fs::rename(world.path(), &elsewhere).unwrap();
-    let stop = SessionSignal { transcript: Some(&elsewhere), ..sign() };
-    assert_eq!(world.heed_sign(&stop, 1), SignalOutcome::UnknownSession);
-    let other = SessionSignal { provider: "nobody", ..stop };
-    assert_eq!(world.heed_sign(&other, 1), SignalOutcome::UnknownSession);
+    let stop = HookMessage { transcript: Some(elsewhere), ..stop_message() };
+    assert_eq!(world.apply(&stop, 1), SignalOutcome::UnknownSession);
+    let other = HookMessage { provider: "nobody".to_owned(), ..stop };
+    assert_eq!(world.apply(&other, 1), SignalOutcome::UnknownSession);
     assert_eq!(world.sink.events().count(), 0);
 }

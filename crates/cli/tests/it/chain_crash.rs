@@ -6,9 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use capture::SignalKind;
-use event::Time;
-use hooks::{Signal, Signals};
+use event::{HookMessage, SignalKind, Time};
+use hooks::Signals;
 use serde_json::{Value, json};
 use testkit::{Dice, World};
 
@@ -89,18 +88,14 @@ pub(crate) fn live(world: &World, session: &str, round: u32) {
     });
     let file = world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"));
     append(&file, format!("{line}\n").as_bytes());
-    let signal = Signal {
-        kind: SignalKind::Stop,
-        provider: "claude".to_owned(),
-        session: session.to_owned(),
-        // Behind what was written.
-        at: now(),
-        cwd: None,
+    // Behind what was written.
+    let at = now();
+    let stop = HookMessage {
         transcript: Some(file),
-        reason: None,
-        hook: None,
+        signal: Some(SignalKind::Stop),
+        ..HookMessage::new(HookMessage::name_for(at, round.to_be_bytes()), "claude", session, at)
     };
-    Signals::of(&journal(world)).leave(&signal, signal.at, round.to_be_bytes()).unwrap();
+    Signals::in_journal(&journal(world)).add(&stop).unwrap();
 }
 
 fn now() -> Time {

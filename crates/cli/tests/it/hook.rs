@@ -189,6 +189,30 @@ fn call_of_unknown_session_waits() {
 }
 
 #[test]
+fn compaction_waits_in_one_file() {
+    let world = with_session();
+    let (spool, signals) = (journal(&world).join("spool"), journal(&world).join("signals"));
+    call(&world, "PreCompact", &json!({"trigger": "auto"}));
+    assert_eq!((names(&spool).len(), names(&signals).len()), (1, 0));
+    // The version before left the signal beside it, under the same name.
+    let name = names(&spool).remove(0);
+    let message: Value = serde_json::from_slice(&fs::read(spool.join(&name)).unwrap()).unwrap();
+    let ts =
+        serde_json::from_value::<event::Time>(message["at"].clone()).unwrap().nanos() as f64 / 1e9;
+    let signal = json!({"v": 1, "type": "compact", "provider": "claude", "session_id": "s0",
+        "ts": ts, "hook": "PreCompact"});
+    let signal_name = format!("{}.json", message["name"].as_str().unwrap());
+    fs::create_dir_all(&signals).unwrap();
+    fs::write(signals.join(signal_name), signal.to_string()).unwrap();
+    call(&world, "SessionEnd", &json!({"reason": "other"}));
+    assert_eq!((names(&spool).len(), names(&signals).len()), (1, 2));
+    ingest(&world);
+    assert_eq!((names(&spool).len(), names(&signals).len()), (0, 0));
+    assert_eq!(events(&world, "compaction.started").len(), 1);
+    assert_eq!(events(&world, "session.exited").len(), 1);
+}
+
+#[test]
 fn full_spool_drops_and_counts() {
     let world = with_session();
     let spool = journal(&world).join("spool");

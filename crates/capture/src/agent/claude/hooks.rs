@@ -3,38 +3,45 @@
 //! Seen with 2.1: a question names no call; a denied or interrupted turn has no end; compaction ends
 //! with a subagent that never began.
 
-use event::Kind;
 use event::payload::Outcome;
+use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says, Subagent};
-use crate::signal::SignalKind;
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow, Subagent};
 
 pub(super) static HOOKS: HookMap = HookMap {
     subagent: Some(Subagent { id: "agent_id", prefix: "agent-", folder: "subagents" }),
     rows: &[
-        HookRow { event: "PreToolUse", when: &[], says: Says::Calls },
+        HookRow { event: "PreToolUse", when: &[], meaning: HookMeaning::ToolCall },
         // A question to the user is no approval; the records tell it.
         HookRow {
             event: "PermissionRequest",
             when: &[("tool_name", "AskUserQuestion")],
-            says: Says::News,
+            meaning: HookMeaning::News,
         },
-        HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
-        HookRow { event: "PostToolUse", when: &[], says: Says::Made(Outcome::Ok) },
-        HookRow { event: "PostToolUseFailure", when: &[], says: Says::Made(Outcome::Error) },
-        HookRow { event: "Stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
+        HookRow { event: "PermissionRequest", when: &[], meaning: HookMeaning::Approval },
+        HookRow { event: "PostToolUse", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
+        HookRow {
+            event: "PostToolUseFailure",
+            when: &[],
+            meaning: HookMeaning::ToolResult(Outcome::Error),
+        },
+        HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
+        HookRow {
+            event: "StopFailure",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::TurnEnd),
+        },
+        HookRow { event: "PreCompact", when: &[], meaning: HookMeaning::Compacting },
         HookRow {
             event: "SessionEnd",
             when: &[("reason", "clear")],
-            says: Says::Sign(SignalKind::Clear),
+            meaning: HookMeaning::Signal(SignalKind::Clear),
         },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
+        HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
         // Once per piece of an answer.
-        HookRow { event: "MessageDisplay", when: &[], says: Says::Nothing },
+        HookRow { event: "MessageDisplay", when: &[], meaning: HookMeaning::Ignored },
     ],
-    untold: &[Kind::ApprovalRequested, Kind::CompactionStarted],
+    hook_only: &[Kind::ApprovalRequested, Kind::CompactionStarted],
     place: HookPlace {
         folder: ("CLAUDE_CONFIG_DIR", ".claude", ""),
         file: "settings.json",

@@ -3,28 +3,27 @@
 //! Seen with the rollouts of November 2026: the session is the root thread, so that a subagent is
 //! told by the file that is named. Rollouts have no word of approvals.
 
-use event::Kind;
 use event::payload::Outcome;
+use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::signal::SignalKind;
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 
 pub(super) static HOOKS: HookMap = HookMap {
     // The thread, where a call names it; a subagent's own before that of the root.
     session: &["agent_id", "session_id", "thread-id"],
     rows: &[
-        HookRow { event: "PreToolUse", when: &[], says: Says::Calls },
-        HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
-        HookRow { event: "PostToolUse", when: &[], says: Says::Made(Outcome::Ok) },
-        HookRow { event: "Interrupt", when: &[], says: Says::Interrupted },
-        HookRow { event: "Stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "notify", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
-        HookRow { event: "PreModelRequest", when: &[], says: Says::Nothing },
-        HookRow { event: "PostModelRequest", when: &[], says: Says::Nothing },
+        HookRow { event: "PreToolUse", when: &[], meaning: HookMeaning::ToolCall },
+        HookRow { event: "PermissionRequest", when: &[], meaning: HookMeaning::Approval },
+        HookRow { event: "PostToolUse", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
+        HookRow { event: "Interrupt", when: &[], meaning: HookMeaning::Interrupted },
+        HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
+        HookRow { event: "notify", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
+        HookRow { event: "PreCompact", when: &[], meaning: HookMeaning::Compacting },
+        HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
+        HookRow { event: "PreModelRequest", when: &[], meaning: HookMeaning::Ignored },
+        HookRow { event: "PostModelRequest", when: &[], meaning: HookMeaning::Ignored },
     ],
-    untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::CompactionStarted],
+    hook_only: &[Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::CompactionStarted],
     place: HookPlace {
         folder: ("CODEX_HOME", ".codex", ""),
         file: "hooks.json",

@@ -4,8 +4,9 @@
 //! A `permissionRequest` fires for every guarded call, whether anybody is asked or not: it says
 //! nothing of waiting.
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::signal::SignalKind;
+use event::SignalKind;
+
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["sessionId"],
@@ -14,10 +15,18 @@ pub(super) static HOOKS: HookMap = HookMap {
     input: &["toolArgs", "toolInput"],
     call: &[],
     rows: &[
-        HookRow { event: "agentStop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignalKind::Compact) },
-        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
-        HookRow { event: "userPromptTransformed", when: &[], says: Says::Nothing },
+        HookRow {
+            event: "agentStop",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::TurnEnd),
+        },
+        HookRow {
+            event: "preCompact",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::Compact),
+        },
+        HookRow { event: "sessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
+        HookRow { event: "userPromptTransformed", when: &[], meaning: HookMeaning::Ignored },
     ],
     place: HookPlace {
         folder: ("COPILOT_HOME", ".copilot", ""),

@@ -3,24 +3,31 @@
 //! As documented by the vendor for version 1 of `hooks.json`; no recording was made. Its own
 //! dialogs are told by nobody: `beforeShellExecution` fires for every call.
 
-use event::Kind;
 use event::payload::Outcome;
+use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::signal::SignalKind;
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["conversation_id", "session_id"],
     cwd: &["cwd"],
     output: &["tool_output", "error_message"],
     rows: &[
-        HookRow { event: "postToolUse", when: &[], says: Says::Made(Outcome::Ok) },
-        HookRow { event: "postToolUseFailure", when: &[], says: Says::Made(Outcome::Error) },
-        HookRow { event: "stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignalKind::Compact) },
-        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
+        HookRow { event: "postToolUse", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
+        HookRow {
+            event: "postToolUseFailure",
+            when: &[],
+            meaning: HookMeaning::ToolResult(Outcome::Error),
+        },
+        HookRow { event: "stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
+        HookRow {
+            event: "preCompact",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::Compact),
+        },
+        HookRow { event: "sessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
     ],
-    untold: &[Kind::ToolResult],
+    hook_only: &[Kind::ToolResult],
     place: HookPlace {
         folder: ("", "", ".cursor"),
         file: "hooks.json",

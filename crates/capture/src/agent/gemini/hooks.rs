@@ -3,36 +3,39 @@
 //! Seen with the recordings of November 2026: calls have no ids and are written down when they are
 //! done; no record tells the end of a turn or a decision; after a denial nothing fires.
 
-use event::Kind;
 use event::payload::Outcome;
+use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::signal::SignalKind;
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 
 pub(super) static HOOKS: HookMap = HookMap {
     rows: &[
-        HookRow { event: "BeforeTool", when: &[], says: Says::Calls },
+        HookRow { event: "BeforeTool", when: &[], meaning: HookMeaning::ToolCall },
         // A question to the user is no approval. The records tell it when it is answered.
         HookRow {
             event: "Notification",
             when: &[("details.type", "ask_user")],
-            says: Says::Inquires("details"),
+            meaning: HookMeaning::Question("details"),
         },
         HookRow {
             event: "Notification",
             when: &[("notification_type", "ToolPermission")],
-            says: Says::AsksForLast("details"),
+            meaning: HookMeaning::ApprovalOfLast("details"),
         },
-        HookRow { event: "AfterTool", when: &[], says: Says::Made(Outcome::Ok) },
-        HookRow { event: "AfterAgent", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
+        HookRow { event: "AfterTool", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
+        HookRow {
+            event: "AfterAgent",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::TurnEnd),
+        },
+        HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
         // Before every request, or once per piece of an answer.
-        HookRow { event: "PreCompress", when: &[], says: Says::Nothing },
-        HookRow { event: "BeforeModel", when: &[], says: Says::Nothing },
-        HookRow { event: "BeforeToolSelection", when: &[], says: Says::Nothing },
-        HookRow { event: "AfterModel", when: &[], says: Says::Nothing },
+        HookRow { event: "PreCompress", when: &[], meaning: HookMeaning::Ignored },
+        HookRow { event: "BeforeModel", when: &[], meaning: HookMeaning::Ignored },
+        HookRow { event: "BeforeToolSelection", when: &[], meaning: HookMeaning::Ignored },
+        HookRow { event: "AfterModel", when: &[], meaning: HookMeaning::Ignored },
     ],
-    untold: &[
+    hook_only: &[
         Kind::ToolStarted,
         Kind::ApprovalRequested,
         Kind::ApprovalResolved,

@@ -2,10 +2,9 @@
 //!
 //! Seen with 1.18: the database tells everything but who is asked for permission.
 
-use event::Kind;
+use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::signal::SignalKind;
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["properties.sessionID", "input.sessionID"],
@@ -15,20 +14,24 @@ pub(super) static HOOKS: HookMap = HookMap {
     input: &["properties.metadata"],
     call: &["properties.tool.callID"],
     rows: &[
-        HookRow { event: "permission.asked", when: &[], says: Says::Asks },
+        HookRow { event: "permission.asked", when: &[], meaning: HookMeaning::Approval },
         HookRow {
             event: "permission.replied",
             when: &[],
-            says: Says::Decided {
+            meaning: HookMeaning::Decided {
                 id: "properties.requestID",
                 reply: "properties.reply",
                 denies: &["reject"],
             },
         },
-        HookRow { event: "session.idle", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "message.part.delta", when: &[], says: Says::Nothing },
+        HookRow {
+            event: "session.idle",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::TurnEnd),
+        },
+        HookRow { event: "message.part.delta", when: &[], meaning: HookMeaning::Ignored },
     ],
-    untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved],
+    hook_only: &[Kind::ApprovalRequested, Kind::ApprovalResolved],
     place: HookPlace {
         folder: ("XDG_CONFIG_HOME", ".config", "opencode"),
         file: "plugins/hansard.js",

@@ -4,23 +4,26 @@
 //! calls are made up for hooks, and prompts come again, empty, after each round of calls. No record
 //! tells the end of a turn.
 
-use event::Kind;
+use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::signal::SignalKind;
+use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 
 pub(super) static HOOKS: HookMap = HookMap {
     call: &[],
     rows: &[
-        HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
+        HookRow { event: "PermissionRequest", when: &[], meaning: HookMeaning::Approval },
         // It comes after the decision; the records tell that when the call is done.
-        HookRow { event: "PreToolUse", when: &[], says: Says::Begins },
-        HookRow { event: "Stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
-        HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
+        HookRow { event: "PreToolUse", when: &[], meaning: HookMeaning::ToolStarted },
+        HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
+        HookRow {
+            event: "StopFailure",
+            when: &[],
+            meaning: HookMeaning::Signal(SignalKind::TurnEnd),
+        },
+        HookRow { event: "PreCompact", when: &[], meaning: HookMeaning::Compacting },
+        HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
     ],
-    untold: &[
+    hook_only: &[
         Kind::ApprovalRequested,
         Kind::ApprovalResolved,
         Kind::CompactionStarted,

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use capture::{Heard, HookMemory, HookOnlyEvent, Payload, SignalKind, hook_only_events, hooked};
-use event::{Draft, Event, EventId, Kind, Raw, SessionId, Source};
+use capture::{HookMemory, HookOnlyEvent, Payload, hook_only_events, read_hook};
+use event::{Draft, Event, EventId, Kind, Raw, SessionId, SignalKind, Source};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,24 +29,15 @@ pub(crate) fn read(dir: &Path, tool: &str) -> Option<Vec<Event>> {
 
 fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<Event> {
     let payload = Payload::parse(&call.stdin.to_string()).unwrap();
-    let Some(hooked) = hooked(tool, &call.event, &payload) else { return Vec::new() };
     let at = time(call.t);
-    let heard = Heard {
-        name: &number.to_string(),
-        provider: tool,
-        session: &hooked.session,
-        transcript: None,
-        at,
-        source: &event::Source::Hook,
-        sign: hooked.sign,
-        facts: &hooked.facts,
-    };
-    let mut untold = hook_only_events(&heard, memory);
-    untold.extend(hooked.sign.and_then(|sign| said(sign, tool)));
-    let session_id = SessionId::new(format!("{tool}:{}", hooked.session)).unwrap();
-    let events = untold.into_iter().enumerate().map(|(place, HookOnlyEvent { kind, data, .. })| {
+    let name = number.to_string();
+    let Some(message) = read_hook(tool, &call.event, &payload, name, at) else { return Vec::new() };
+    let mut told = hook_only_events(&message, memory);
+    told.extend(message.signal.and_then(|signal| said(signal, tool)));
+    let session_id = SessionId::new(format!("{tool}:{}", message.session)).unwrap();
+    let events = told.into_iter().enumerate().map(|(place, HookOnlyEvent { kind, data, .. })| {
         let key = [number.to_be_bytes(), place.to_be_bytes()].concat();
-        let id = EventId::derived(at, "hook", &hooked.session, &key);
+        let id = EventId::derived(at, "hook", &message.session, &key);
         let mut draft = Draft::with_data(id, session_id.clone(), at, kind, data);
         draft.provider = tool.to_owned();
         draft.source = Source::Hook;
@@ -56,8 +47,8 @@ fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<
 }
 
 /// What a signal comes to while the files are silent about it.
-fn said(sign: SignalKind, tool: &str) -> Option<HookOnlyEvent> {
-    let (kind, data) = match sign {
+fn said(signal: SignalKind, tool: &str) -> Option<HookOnlyEvent> {
+    let (kind, data) = match signal {
         SignalKind::Stop => (Kind::SessionExited, json!({})),
         // The others write ends of turns down, and theirs is waited for.
         SignalKind::TurnEnd if ["gemini", "qwen"].contains(&tool) => {
