@@ -40,7 +40,7 @@ const DAEMON_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long the agent waits for us at most if a disk hangs. A stuck daemon costs a tenth of it. The
 /// writes after that are few and not synced, so only a hanging disk takes longer, and a call on a
 /// busy machine is not lost.
-const OVER_WITHIN: Duration = Duration::from_millis(500);
+const TOTAL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The payload of `hansard hooks test`. It is not recorded.
 pub(crate) const TRIAL: &str = r#"{"hansard":"trial"}"#;
@@ -124,7 +124,7 @@ impl HookInvocation {
             let _ = done.send(());
         });
         // Returning ends the process, and with it a thread that hangs on the disk.
-        let _ = is_done.recv_timeout(OVER_WITHIN);
+        let _ = is_done.recv_timeout(TOTAL_TIMEOUT);
         ExitCode::SUCCESS
     }
 

@@ -1,14 +1,14 @@
-//! Our entries in the settings of agents: put there, renewed, removed, and looked at.
+//! Our entries in the settings of agents: installed, updated, removed, and checked.
 //!
-//! A file is changed as little as can be and never half: it is copied to `backups/` of the
-//! journal's folder first, written anew beside itself, and put in its place only if nobody has
-//! changed it meanwhile. What cannot be understood is left alone and named.
+//! A file is changed as little as possible and never by half: it is copied to `backups/` of the
+//! journal's folder first, written beside itself, and replaced only if no other program has changed
+//! it meanwhile. A file that does not parse is left alone and named.
 
-mod jsonc; // JSON that people write, changed without touching the rest
-mod entries; // our entries in a file of hooks
+mod jsonc; // edits of JSON that keep all other bytes
+mod entries; // our entries in a settings file
 mod plugin; // the program that OpenCode loads
-mod trust; // whether Codex runs them
-mod place; // a file that is changed safely
+mod trust; // whether Codex runs our entries
+mod settings_file; // a settings file, changed safely
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use event::Time;
 
 pub use entries::EntriesError;
 pub use jsonc::SyntaxError;
-pub use place::PlaceError;
+pub use settings_file::SettingsFileError;
 
-use entries::{Changed, Entries, Found};
-use place::{Action, Place};
+use entries::{ChangedText, Entries, InstalledHooks};
+use settings_file::{Action, SettingsFile};
 use trust::{Trust, trust};
 
 use crate::hook_report::{HookFailure, HookReport};
@@ -31,14 +31,14 @@ pub struct HookInstall<'a> {
     pub environment: &'a Environment,
     /// The folder of the journal.
     pub journal: &'a Path,
-    /// What agents run, as words of a shell: a program, and its options.
+    /// The command that agents run, as shell words: a program and its options.
     pub command: String,
-    /// The folder of a project, for the hooks of that alone.
+    /// The folder of a project, for hooks of this project only.
     pub project: Option<PathBuf>,
     pub now: Time,
 }
 
-/// What was done about one agent, or would be.
+/// What was done for one agent, or would be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HookChange {
     pub agent: &'static str,
@@ -46,26 +46,26 @@ pub struct HookChange {
     pub is_changed: bool,
 }
 
-/// How it stands with one agent.
+/// The state of one agent's hooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HookStatus {
     pub agent: &'static str,
-    /// The agent's folder is there.
+    /// The agent's folder exists.
     pub is_present: bool,
     pub path: PathBuf,
-    /// Events that call us.
+    /// The events that call us.
     pub events: Vec<String>,
-    /// What the agent runs for each of them.
+    /// The commands that the agent runs for them.
     pub commands: Vec<String>,
-    /// Whether the agent runs them; `None` where it does not ask anybody, or nobody knows.
+    /// Whether the user has accepted them; `None` if the agent does not ask, or it is not known.
     pub is_trusted: Option<bool>,
     pub last_call_at: Option<Time>,
-    /// Calls that came to nothing, oldest first, as far as they are remembered.
+    /// The latest failed calls, oldest first.
     pub failures: Vec<HookFailure>,
     pub problem: Option<String>,
 }
 
-/// Why nothing was done about an agent.
+/// Why nothing was done for an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum HookInstallError {
     #[error("`{0}` has no hooks that are understood")]
@@ -73,7 +73,7 @@ pub enum HookInstallError {
     #[error("`{path}` is left alone")]
     Entries { path: PathBuf, source: EntriesError },
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    SettingsFile(#[from] SettingsFileError),
 }
 
 /// The agents that have hooks.
@@ -87,7 +87,7 @@ impl HookInstall<'_> {
         find(agent).is_some_and(|(_, place)| place.folder(self.environment).is_dir())
     }
 
-    /// Puts our entries in, or renews them. `is_dry` only says what would be done.
+    /// Installs our entries, or updates them. With `is_dry` it only returns what would be done.
     pub fn install(&self, agent: &str, is_dry: bool) -> Result<HookChange, HookInstallError> {
         let (agent, hooks) = find(agent).ok_or(HookInstallError::NoHooks(agent.to_owned()))?;
         let place = self.place(agent, hooks);
@@ -99,23 +99,23 @@ impl HookInstall<'_> {
                     return Err(EntriesError::NotOurs);
                 }
                 let text = plugin::text(&command, hooks.events);
-                return Ok(Changed { text, made: vec![String::new()] });
+                return Ok(ChangedText { text, made: vec![String::new()] });
             }
             Entries { agent, place: hooks }.install(text, &command)
         });
         self.done(agent, place, is_changed)
     }
 
-    /// Takes our entries out, and what was made for them.
+    /// Removes our entries, and the lists and objects that were added for them.
     pub fn uninstall(&self, agent: &str, is_dry: bool) -> Result<HookChange, HookInstallError> {
         let (agent, hooks) = find(agent).ok_or(HookInstallError::NoHooks(agent.to_owned()))?;
         let place = self.place(agent, hooks);
         let made = place.made();
         let is_changed = place.change(Action::Uninstall, is_dry, &mut |text| {
-            let Some(text) = text else { return Ok(Changed::default()) };
+            let Some(text) = text else { return Ok(ChangedText::default()) };
             if hooks.form == HookForm::Plugin {
                 let rest = if plugin::is_ours(text) { "" } else { text };
-                return Ok(Changed { text: rest.to_owned(), made: Vec::new() });
+                return Ok(ChangedText { text: rest.to_owned(), made: Vec::new() });
             }
             let entries = Entries { agent, place: hooks };
             let rest = entries.uninstall(text, made.as_deref())?;
@@ -125,12 +125,12 @@ impl HookInstall<'_> {
                 true => String::new(),
                 false => rest,
             };
-            Ok(Changed { text, made: Vec::new() })
+            Ok(ChangedText { text, made: Vec::new() })
         });
         self.done(agent, place, is_changed)
     }
 
-    /// How it stands with an agent.
+    /// The state of an agent's hooks; `None` for an agent without hooks.
     pub fn status(&self, agent: &str) -> Option<HookStatus> {
         let (agent, hooks) = find(agent)?;
         let place = self.place(agent, hooks);
@@ -168,14 +168,20 @@ impl HookInstall<'_> {
             }
             return Some(status);
         }
-        match (Entries { agent, place: hooks }).found(&text) {
+        match (Entries { agent, place: hooks }).find_own(&text) {
             Ok(found) => self.judge(hooks, &text, &found, &mut status),
             Err(error) => status.problem = Some(error.to_string()),
         }
         Some(status)
     }
 
-    fn judge(&self, hooks: &HookPlace, text: &str, found: &Found, status: &mut HookStatus) {
+    fn judge(
+        &self,
+        hooks: &HookPlace,
+        text: &str,
+        found: &InstalledHooks,
+        status: &mut HookStatus,
+    ) {
         status.events = found.events.iter().map(|(event, ..)| event.clone()).collect();
         let found_commands = status.events.iter().zip(&found.commands);
         status.commands =
@@ -190,7 +196,7 @@ impl HookInstall<'_> {
         if status.agent == "codex" {
             let config = hooks.folder(self.environment).join("config.toml");
             let trust = match trust(&config, &status.path, text, found) {
-                // Whoever calls is trusted, whatever its hash means.
+                // A hook that called since the last change runs, whatever its hash means.
                 Trust::OfOthers if has_called_since_changed(status) => Trust::Accepted,
                 trust => trust,
             };
@@ -210,17 +216,17 @@ impl HookInstall<'_> {
         }
     }
 
-    fn place(&self, agent: &'static str, hooks: &HookPlace) -> Place<'_> {
+    fn place(&self, agent: &'static str, hooks: &HookPlace) -> SettingsFile<'_> {
         let path = match &self.project {
             Some(project) => project.join(hooks.project_file),
             None => hooks.folder(self.environment).join(hooks.file),
         };
         let project = self.project.as_deref();
         let is_whole = hooks.form == HookForm::Plugin;
-        Place { agent, path, project, is_whole, journal: self.journal, now: self.now }
+        SettingsFile { agent, path, project, is_whole, journal: self.journal, now: self.now }
     }
 
-    /// What comes before the event.
+    /// The command without the event.
     fn command_for(&self, agent: &str) -> String {
         format!("{} hook {agent}", self.command)
     }
@@ -228,22 +234,22 @@ impl HookInstall<'_> {
     fn done(
         &self,
         agent: &'static str,
-        place: Place<'_>,
+        place: SettingsFile<'_>,
         is_changed: Result<bool, HookInstallError>,
     ) -> Result<HookChange, HookInstallError> {
         Ok(HookChange { agent, is_changed: is_changed?, path: place.path })
     }
 }
 
-/// What is said of entries that run another program, or an older form of this one.
+/// The problem with entries that run another program, or an older version of this one.
 const RENEW: &str = "its entries are of another program or version; `hooks install` renews them";
 
-/// What is said of entries that Codex does not run.
+/// The problem with entries that Codex does not run.
 const ACCEPT: &str = "Codex asks once whether it may run them: start it and accept";
 const ACCEPT_AGAIN: &str =
     "Codex has accepted other commands than these and runs none of them: start it and accept";
 
-/// Whether the agent has called since the file was as it is.
+/// Whether the agent's hooks have called since the file last changed.
 fn has_called_since_changed(status: &HookStatus) -> bool {
     let changed_at = host::modified_at(&status.path);
     changed_at.is_some() && status.last_call_at > changed_at

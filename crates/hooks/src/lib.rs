@@ -12,8 +12,8 @@ mod spool_dir; // a folder of small files that wait
 
 pub use hook_report::{HookFailure, HookReport};
 pub use install::{
-    EntriesError, HookChange, HookInstall, HookInstallError, HookStatus, PlaceError, SyntaxError,
-    agents_with_hooks,
+    EntriesError, HookChange, HookInstall, HookInstallError, HookStatus, SettingsFileError,
+    SyntaxError, agents_with_hooks,
 };
 pub use signals::Signals;
 pub use spool::Spool;

@@ -1,16 +1,16 @@
-//! Our entries in a file of hooks: which are ours, how they are added, renewed and removed.
+//! Our entries in a settings file: which are ours, how they are added, updated and removed.
 //!
-//! Text in, text out. An entry is ours if its command runs `hansard hook`; whoever changed one of
-//! ours meant to, so that only its command is renewed. What others wrote is left alone.
+//! Text in, text out. An entry is ours if its command runs `hansard hook`. The user may have edited
+//! it on purpose, so an update changes the command only. Entries of other programs are left alone.
 
 use capture::{HookForm, HookPlace};
 
 use super::jsonc::{self, Json, Node, Syntax, SyntaxError, Value};
 
-/// Where hooks stand in every file.
+/// The member that has the hooks, in every file.
 const HOOKS: &str = "hooks";
 
-/// A file of hooks of one agent.
+/// The hooks in a settings file of one agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entries<'a> {
     pub(super) agent: &'a str,
@@ -28,43 +28,45 @@ pub enum EntriesError {
     NotOurs,
 }
 
-/// What is in a file.
+/// Our entries in a file, as they stand.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Found {
-    /// The events that have an entry of ours, in the order of the file, and the place of each: the
-    /// number of its group and of its command.
+pub(super) struct InstalledHooks {
+    /// The events with an entry of ours, in the order of the file, each with the indexes of its group
+    /// and of its command.
     pub(super) events: Vec<(String, usize, usize)>,
-    /// The commands of ours, without the event.
+    /// Our commands, without the event.
     pub(super) commands: Vec<String>,
-    /// What switches all hooks off, if something does.
+    /// The setting that switches all hooks off, if it is set.
     pub(super) switched_off: Option<&'static str>,
 }
 
-/// A file that was changed, and the lists and objects that were made in it.
+/// A changed file, and the lists and objects that were added to it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Changed {
+pub(super) struct ChangedText {
     pub(super) text: String,
     pub(super) made: Vec<String>,
 }
 
-/// One entry of ours: where it stands.
-struct Own {
+/// The position of one entry of ours.
+struct OwnEntry {
     event: String,
-    /// Its place in the list of the event.
+    /// The index in the list of the event.
     group: usize,
-    /// Its place in the list of its group, and how many others are there.
+    /// The index in the list of its group, and how many entries there are not ours.
     inner: Option<(usize, usize)>,
     command: Node,
 }
 
 impl Entries<'_> {
-    pub(super) fn found(&self, text: &str) -> Result<Found, EntriesError> {
+    /// Finds our entries.
+    pub(super) fn find_own(&self, text: &str) -> Result<InstalledHooks, EntriesError> {
         if text.trim().is_empty() {
-            return Ok(Found::default());
+            return Ok(InstalledHooks::default());
         }
         let root = self.parse(text)?;
-        let mut found = Found { switched_off: switched_off(text, &root), ..Found::default() };
-        for own in self.own(&root) {
+        let mut found =
+            InstalledHooks { switched_off: switched_off(text, &root), ..InstalledHooks::default() };
+        for own in self.own_entries(&root) {
             let command = own.command.text().unwrap_or_default();
             let suffix = format!(" {}", own.event);
             found.commands.push(command.strip_suffix(&suffix).unwrap_or(command).to_owned());
@@ -74,39 +76,40 @@ impl Entries<'_> {
         Ok(found)
     }
 
-    /// The file with an entry of ours for every event, `command` being what comes before the event.
-    pub(super) fn install(&self, text: &str, command: &str) -> Result<Changed, EntriesError> {
+    /// The text with an entry of ours for every event. `command` is the part before the event.
+    pub(super) fn install(&self, text: &str, command: &str) -> Result<ChangedText, EntriesError> {
         if text.trim().is_empty() {
             let made = vec![String::new()];
-            return Ok(Changed { text: format!("{text}{}", self.file(command)), made });
+            return Ok(ChangedText { text: format!("{text}{}", self.new_file(command)), made });
         }
-        let mut changed = Changed { text: self.renewed(text, command)?, made: Vec::new() };
+        let mut changed =
+            ChangedText { text: self.update_commands(text, command)?, made: Vec::new() };
         for (event, timeout) in self.place.events {
             let root = self.parse(&changed.text)?;
-            if self.own(&root).iter().any(|own| own.event == *event) {
+            if self.own_entries(&root).iter().any(|own| own.event == *event) {
                 continue;
             }
             let entry = self.entry(&format!("{command} {event}"), *timeout);
             let list = Json::List(vec![entry.clone()]);
             let hooks = root.member(HOOKS);
             changed.text = match (hooks, hooks.and_then(|hooks| hooks.member(event))) {
-                (_, Some(events)) => jsonc::add(&changed.text, events, None, &entry),
+                (_, Some(events)) => jsonc::add_item(&changed.text, events, None, &entry),
                 (Some(hooks), None) => {
                     changed.made.push(format!("{HOOKS}.{event}"));
-                    jsonc::add(&changed.text, hooks, Some(event), &list)
+                    jsonc::add_item(&changed.text, hooks, Some(event), &list)
                 }
                 (None, None) => {
                     changed.made.extend([HOOKS.to_owned(), format!("{HOOKS}.{event}")]);
                     let hooks = Json::Object(vec![(event, list)]);
-                    jsonc::add(&changed.text, &root, Some(HOOKS), &hooks)
+                    jsonc::add_item(&changed.text, &root, Some(HOOKS), &hooks)
                 }
             };
         }
         Ok(changed)
     }
 
-    /// The file without our entries, and without what was made for them: what `made` says, or, if
-    /// nobody knows, what is empty and was written as we write it.
+    /// The text without our entries, and without the lists and objects that were added for them: those
+    /// in `made`, or without a manifest those that are empty and formatted as we format them.
     pub(super) fn uninstall(
         &self,
         text: &str,
@@ -116,8 +119,8 @@ impl Entries<'_> {
             return Ok(text.to_owned());
         }
         let mut text = text.to_owned();
-        // From the end on: what is removed moves nothing that is still to be removed.
-        while let Some(own) = self.own(&self.parse(&text)?).pop() {
+        // From the end, so that the positions of the remaining entries stay valid.
+        while let Some(own) = self.own_entries(&self.parse(&text)?).pop() {
             let root = self.parse(&text)?;
             let Some(events) = root.member(HOOKS).and_then(|hooks| hooks.member(&own.event)) else {
                 break;
@@ -125,41 +128,41 @@ impl Entries<'_> {
             text = match own.inner {
                 Some((inner, others)) if others > 0 => {
                     let group = events.elements()[own.group].member(HOOKS);
-                    group.map_or(text.clone(), |group| jsonc::remove(&text, group, inner))
+                    group.map_or(text.clone(), |group| jsonc::remove_item(&text, group, inner))
                 }
-                _ => jsonc::remove(&text, events, own.group),
+                _ => jsonc::remove_item(&text, events, own.group),
             };
             let is_made = |node: &Node, text: &str, path: &str| match made {
-                // Whoever made the file made everything of ours in it.
+                // An empty name means that we created the whole file.
                 Some(made) => made.iter().any(|made| made == path || made.is_empty()),
-                None => node.is_hollow(text),
+                None => node.is_emptied(text),
             };
             let root = self.parse(&text)?;
-            let Some((place, hooks)) = position(&root, HOOKS) else { continue };
-            let Some((event_place, events)) = position(hooks, &own.event) else { continue };
+            let Some((place, hooks)) = find_member(&root, HOOKS) else { continue };
+            let Some((event_place, events)) = find_member(hooks, &own.event) else { continue };
             let path = format!("{HOOKS}.{}", own.event);
             if !events.elements().is_empty() || !is_made(events, &text, &path) {
                 continue;
             }
-            text = jsonc::remove(&text, hooks, event_place);
+            text = jsonc::remove_item(&text, hooks, event_place);
             let root = self.parse(&text)?;
             if let Some(hooks) = root.member(HOOKS)
                 && hooks.members().is_empty()
                 && is_made(hooks, &text, HOOKS)
             {
-                text = jsonc::remove(&text, &root, place);
+                text = jsonc::remove_item(&text, &root, place);
             }
         }
         Ok(text)
     }
 
-    /// Whether a file has nothing in it but what every file has.
+    /// Whether a file has no members but the version.
     pub(super) fn is_bare(&self, text: &str) -> Result<bool, EntriesError> {
         Ok(self.parse(text)?.members().iter().all(|member| member.name == "version"))
     }
 
-    /// A file that has nothing but our entries.
-    pub(super) fn file(&self, command: &str) -> String {
+    /// A new file with our entries only.
+    pub(super) fn new_file(&self, command: &str) -> String {
         let events = self.place.events.iter().map(|(event, timeout)| {
             (*event, Json::List(vec![self.entry(&format!("{command} {event}"), *timeout)]))
         });
@@ -168,7 +171,7 @@ impl Entries<'_> {
             members.push(("version", Json::Number(1)));
         }
         members.push((HOOKS, Json::Object(events.collect())));
-        jsonc::file(&Json::Object(members))
+        jsonc::format_file(&Json::Object(members))
     }
 
     fn entry(&self, command: &str, timeout: u32) -> Json {
@@ -193,12 +196,12 @@ impl Entries<'_> {
         }
     }
 
-    /// The file with the present command in entries of ours that had another.
-    fn renewed(&self, text: &str, command: &str) -> Result<String, EntriesError> {
+    /// The text with `command` in all our entries.
+    fn update_commands(&self, text: &str, command: &str) -> Result<String, EntriesError> {
         let mut text = text.to_owned();
-        let count = self.own(&self.parse(&text)?).len();
+        let count = self.own_entries(&self.parse(&text)?).len();
         for number in 0..count {
-            let own = self.own(&self.parse(&text)?).swap_remove(number);
+            let own = self.own_entries(&self.parse(&text)?).swap_remove(number);
             let present = format!("{command} {}", own.event);
             if own.command.text() != Some(&present) {
                 text = jsonc::replace_text(&text, &own.command, &present);
@@ -207,9 +210,9 @@ impl Entries<'_> {
         Ok(text)
     }
 
-    /// Reads a file, whose hooks are where hooks are expected.
+    /// Parses a file, and checks that its hooks have the expected form.
     fn parse(&self, text: &str) -> Result<Node, EntriesError> {
-        // Readers that take out comments leave trailing commas to a strict one.
+        // Agents strip comments and then parse strictly, so trailing commas are errors for them.
         let syntax = Syntax { comments: self.place.has_comments, trailing_commas: false };
         let root = jsonc::parse(text, syntax)?;
         let unexpected = |place: &str, expected| {
@@ -218,11 +221,11 @@ impl Entries<'_> {
         if !matches!(root.value, Value::Object(_)) {
             return unexpected("the file", "an object");
         }
-        // Of two lists with one name ours would be sought in one and removed from the other.
-        let twin = root.twin().or_else(|| root.member(HOOKS)?.twin_within());
-        if let Some(twin) = twin {
+        // With a duplicate name, the agent could read one list while we change the other.
+        let duplicate = root.duplicate().or_else(|| root.member(HOOKS)?.duplicate_within());
+        if let Some(duplicate) = duplicate {
             let what = "a name that stands there twice";
-            return Err(SyntaxError::at(text, twin.start, what).into());
+            return Err(SyntaxError::at_offset(text, duplicate.start, what).into());
         }
         let Some(hooks) = root.member(HOOKS) else { return Ok(root) };
         if !matches!(hooks.value, Value::Object(_)) {
@@ -238,7 +241,7 @@ impl Entries<'_> {
     }
 
     /// Our entries, in the order of the file.
-    fn own(&self, root: &Node) -> Vec<Own> {
+    fn own_entries(&self, root: &Node) -> Vec<OwnEntry> {
         let mut own = Vec::new();
         for member in root.member(HOOKS).map(Node::members).unwrap_or_default() {
             let event = &member.name;
@@ -259,7 +262,7 @@ impl Entries<'_> {
                 };
                 own.extend(found.into_iter().filter_map(|(inner, entry)| {
                     let command = self.command(entry)?.clone();
-                    Some(Own { event: event.clone(), group, inner, command })
+                    Some(OwnEntry { event: event.clone(), group, inner, command })
                 }));
             }
         }
@@ -277,7 +280,7 @@ impl Entries<'_> {
     }
 }
 
-/// Switches that agents have for all hooks, and what they say when hooks are off.
+/// The settings of agents that switch all hooks off: name, path, and the value for off.
 const SWITCHES: &[(&str, &[&str], &str)] = &[
     ("disableAllHooks", &["disableAllHooks"], "true"),
     ("hooksConfig.enabled", &["hooksConfig", "enabled"], "false"),
@@ -291,8 +294,8 @@ fn switched_off(text: &str, root: &Node) -> Option<&'static str> {
     SWITCHES.iter().find(is_off).map(|(name, ..)| *name)
 }
 
-/// A member and its place.
-fn position<'n>(node: &'n Node, name: &str) -> Option<(usize, &'n Node)> {
+/// The index and the value of a member.
+fn find_member<'n>(node: &'n Node, name: &str) -> Option<(usize, &'n Node)> {
     let place = node.members().iter().position(|member| member.name == name)?;
     Some((place, &node.members()[place].node))
 }

@@ -1,22 +1,22 @@
-//! JSON that people write, changed without touching the rest of it.
+//! Edits of JSON files that users write: one item changes, and all other bytes stay.
 //!
-//! A file is read into [`Node`]s that know where they stand; an item is added or removed by
-//! changing the bytes around it, and everything else, comments, order, indentation and line ends,
-//! stays as it is. What was added last to a list or an object can be removed to the last byte.
+//! A file is parsed into [`Node`]s with their spans. An item is added or removed by changing the
+//! bytes around it, so comments, order, indentation and line ends stay. Removing the item that was
+//! added last gives back the same bytes.
 //!
 //! Not here: what is added, and where files are.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// What a reader of the file accepts beside JSON.
+/// What the agent accepts beyond JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Syntax {
     pub(super) comments: bool,
     pub(super) trailing_commas: bool,
 }
 
-/// Why a text is no such JSON, and where: lines and columns count from one.
+/// A syntax error and its position; lines and columns count from one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct SyntaxError {
@@ -26,7 +26,7 @@ pub struct SyntaxError {
 }
 
 impl SyntaxError {
-    pub(super) fn at(text: &str, at: usize, what: &'static str) -> SyntaxError {
+    pub(super) fn at_offset(text: &str, at: usize, what: &'static str) -> SyntaxError {
         let before = &text[..text.floor_char_boundary(at)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = before.matches('\n').count() + 1;
@@ -35,7 +35,7 @@ impl SyntaxError {
     }
 }
 
-/// A value and where it stands.
+/// A value and its span.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
@@ -80,16 +80,16 @@ impl Node {
         }
     }
 
-    /// The first member that has the name of one before it. Readers differ on which of them counts.
-    pub(super) fn twin(&self) -> Option<&Member> {
+    /// The first member with the name of an earlier one. Parsers differ on which of them counts.
+    pub(super) fn duplicate(&self) -> Option<&Member> {
         let mut names = HashSet::new();
         self.members().iter().find(|member| !names.insert(&member.name))
     }
 
     /// The same, at any depth.
-    pub(super) fn twin_within(&self) -> Option<&Member> {
+    pub(super) fn duplicate_within(&self) -> Option<&Member> {
         let members = self.members().iter().map(|member| &member.node);
-        self.twin().or_else(|| members.chain(self.elements()).find_map(Node::twin_within))
+        self.duplicate().or_else(|| members.chain(self.elements()).find_map(Node::duplicate_within))
     }
 
     pub(super) fn elements(&self) -> &[Node] {
@@ -106,8 +106,8 @@ impl Node {
         }
     }
 
-    /// Where the items of a list or an object stand.
-    fn items(&self) -> Vec<Range<usize>> {
+    /// The spans of the items of a list or an object.
+    fn item_spans(&self) -> Vec<Range<usize>> {
         match &self.value {
             Value::Object(members) => {
                 members.iter().map(|member| member.start..member.node.span.end).collect()
@@ -117,8 +117,8 @@ impl Node {
         }
     }
 
-    /// Whether it has no items, and was written over several lines.
-    pub(super) fn is_hollow(&self, text: &str) -> bool {
+    /// Whether it is empty and spans several lines, as after the removal of our items.
+    pub(super) fn is_emptied(&self, text: &str) -> bool {
         let is_empty = match &self.value {
             Value::Object(members) => members.is_empty(),
             Value::Array(elements) => elements.is_empty(),
@@ -129,7 +129,7 @@ impl Node {
     }
 }
 
-/// Reads a text.
+/// Parses a text.
 pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
     let mut scanner = Scanner { text, at: 0, depth: 0, syntax };
     if text.starts_with('\u{feff}') {
@@ -139,14 +139,14 @@ pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
         scanner.skip()?;
         if scanner.at < text.len() { Err("something follows the value") } else { Ok(node) }
     });
-    node.map_err(|what| SyntaxError::at(text, scanner.at, what))
+    node.map_err(|what| SyntaxError::at_offset(text, scanner.at, what))
 }
 
-/// The text with an item behind the others of a list or an object. A member comes with its name.
-pub(super) fn add(text: &str, container: &Node, name: Option<&str>, item: &Json) -> String {
-    let style = Style::of(text);
-    let items = container.items();
-    let indent = match items.first().and_then(|first| own_line(text, first.start)) {
+/// The text with an item added at the end of a list or an object. A member comes with its name.
+pub(super) fn add_item(text: &str, container: &Node, name: Option<&str>, item: &Json) -> String {
+    let style = Style::detect(text);
+    let items = container.item_spans();
+    let indent = match items.first().and_then(|first| indent_before(text, first.start)) {
         Some(indent) => indent.to_owned(),
         None => format!("{}{}", line_indent(text, container.span.start), style.unit),
     };
@@ -158,20 +158,20 @@ pub(super) fn add(text: &str, container: &Node, name: Option<&str>, item: &Json)
     let close = container.span.end - 1;
     let Some(last) = items.last() else {
         let place = tokens_end(text, container.span.start + 1, close);
-        return spliced(text, place..place, &written);
+        return splice(text, place..place, &written);
     };
     let place = tokens_end(text, last.end, close);
-    if comma(text, last.end, close).is_some() {
+    if find_comma(text, last.end, close).is_some() {
         written.push(',');
-        return spliced(text, place..place, &written);
+        return splice(text, place..place, &written);
     }
-    let text = spliced(text, place..place, &written);
-    spliced(&text, last.end..last.end, ",")
+    let text = splice(text, place..place, &written);
+    splice(&text, last.end..last.end, ",")
 }
 
 /// The text without one item of a list or an object.
-pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
-    let items = container.items();
+pub(super) fn remove_item(text: &str, container: &Node, index: usize) -> String {
+    let items = container.item_spans();
     let item = items[index].clone();
     let before = match index.checked_sub(1) {
         Some(previous) => items[previous].end,
@@ -179,24 +179,24 @@ pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
     };
     let after = items.get(index + 1).map_or(container.span.end - 1, |next| next.start);
     let from = tokens_end(text, before, item.start);
-    if let Some(comma) = comma(text, item.end, after) {
-        return spliced(text, from..comma + 1, "");
+    if let Some(comma) = find_comma(text, item.end, after) {
+        return splice(text, from..comma + 1, "");
     }
-    let removed = spliced(text, from..item.end, "");
-    match comma(text, before, item.start) {
-        // It may stand before a comment that stays.
-        Some(comma) if comma < from => spliced(&removed, comma..comma + 1, ""),
+    let removed = splice(text, from..item.end, "");
+    match find_comma(text, before, item.start) {
+        // The comma before the last item goes, also if a comment that stays follows it.
+        Some(comma) if comma < from => splice(&removed, comma..comma + 1, ""),
         _ => removed,
     }
 }
 
-/// The text with another text in the place of a string.
+/// The text with another string in place of one.
 pub(super) fn replace_text(text: &str, node: &Node, with: &str) -> String {
-    spliced(text, node.span.clone(), &quoted(with))
+    splice(text, node.span.clone(), &quoted(with))
 }
 
-/// A whole file with one value.
-pub(super) fn file(value: &Json) -> String {
+/// A new file with one value.
+pub(super) fn format_file(value: &Json) -> String {
     let style = Style { unit: "  ".to_owned(), newline: "\n" };
     let mut text = String::new();
     value.write("", &style, &mut text);
@@ -233,14 +233,14 @@ impl Json {
     }
 }
 
-/// How a file is indented, and how its lines end.
+/// The indentation and the line ends of a file.
 struct Style {
     unit: String,
     newline: &'static str,
 }
 
 impl Style {
-    fn of(text: &str) -> Style {
+    fn detect(text: &str) -> Style {
         let newline = match text.find('\n') {
             Some(at) if text[..at].ends_with('\r') => "\r\n",
             _ => "\n",
@@ -259,7 +259,7 @@ struct Scanner<'a> {
     syntax: Syntax,
 }
 
-/// Nobody writes a file of settings that is deeper than this.
+/// The deepest nesting. The parser recurses, so the limit protects the stack.
 const DEPTH_MAX: usize = 128;
 
 impl Scanner<'_> {
@@ -267,14 +267,14 @@ impl Scanner<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Passes white space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) -> Result<(), &'static str> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
                 Some(b'/') if self.syntax.comments => {
                     let rest = &self.text[self.at..];
-                    self.at += comment(rest).ok_or("a comment that does not end")?;
+                    self.at += comment_length(rest).ok_or("a comment that does not end")?;
                 }
                 Some(b'/') => return Err("a comment, which the agent does not accept here"),
                 _ => return Ok(()),
@@ -324,7 +324,7 @@ impl Scanner<'_> {
 
     fn object(&mut self) -> Result<Value, &'static str> {
         let mut members: Vec<Member> = Vec::new();
-        self.items(b'}', |scanner| {
+        self.parse_items(b'}', |scanner| {
             let start = scanner.at;
             if scanner.peek() != Some(b'"') {
                 return Err("the name of a member was expected");
@@ -345,15 +345,15 @@ impl Scanner<'_> {
 
     fn array(&mut self) -> Result<Value, &'static str> {
         let mut elements = Vec::new();
-        self.items(b']', |scanner| {
+        self.parse_items(b']', |scanner| {
             elements.push(scanner.value()?);
             Ok(())
         })?;
         Ok(Value::Array(elements))
     }
 
-    /// Items with commas between them, to the end.
-    fn items(
+    /// Parses items with commas between them, up to the closing bracket.
+    fn parse_items(
         &mut self,
         close: u8,
         mut item: impl FnMut(&mut Self) -> Result<(), &'static str>,
@@ -389,8 +389,8 @@ impl Scanner<'_> {
     }
 }
 
-/// The length of the comment a text begins with.
-fn comment(text: &str) -> Option<usize> {
+/// The length of the comment at the start of a text.
+fn comment_length(text: &str) -> Option<usize> {
     match text.as_bytes().get(1)? {
         b'/' => Some(text.find(['\n', '\r']).unwrap_or(text.len())),
         b'*' => text.get(2..)?.find("*/").map(|end| end + 4),
@@ -398,7 +398,7 @@ fn comment(text: &str) -> Option<usize> {
     }
 }
 
-/// Commas and comments between two items: where each stands.
+/// The spans of the commas and comments between two items.
 fn tokens(text: &str, from: usize, to: usize) -> impl Iterator<Item = Range<usize>> {
     let mut at = from;
     std::iter::from_fn(move || {
@@ -406,7 +406,7 @@ fn tokens(text: &str, from: usize, to: usize) -> impl Iterator<Item = Range<usiz
         at += rest.len() - rest.trim_start().len();
         let rest = text.get(at..to).filter(|rest| !rest.is_empty())?;
         let length = match rest.starts_with('/') {
-            true => comment(rest)?,
+            true => comment_length(rest)?,
             false => 1,
         };
         at += length;
@@ -414,24 +414,24 @@ fn tokens(text: &str, from: usize, to: usize) -> impl Iterator<Item = Range<usiz
     })
 }
 
-/// Behind the last comma or comment between two places; the first of them if there is none.
+/// The end of the last comma or comment between two offsets, or the first offset.
 fn tokens_end(text: &str, from: usize, to: usize) -> usize {
     tokens(text, from, to).last().map_or(from, |token| token.end)
 }
 
-/// The comma between two places.
-fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
+/// The comma between two offsets.
+fn find_comma(text: &str, from: usize, to: usize) -> Option<usize> {
     tokens(text, from, to).find(|token| text[token.clone()] == *",").map(|token| token.start)
 }
 
-/// The white space before a place, if nothing else stands before it on its line.
-fn own_line(text: &str, at: usize) -> Option<&str> {
+/// The indentation before an offset, if it is the first on its line.
+fn indent_before(text: &str, at: usize) -> Option<&str> {
     let start = text[..at].rfind('\n')? + 1;
     let before = &text[start..at];
     before.trim().is_empty().then_some(before)
 }
 
-/// How far the line of a place is indented.
+/// The indentation of the line of an offset.
 fn line_indent(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
     let line = &text[start..];
@@ -442,7 +442,7 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a text always encodes")
 }
 
-fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
+fn splice(text: &str, range: Range<usize>, with: &str) -> String {
     format!("{}{with}{}", &text[..range.start], &text[range.end..])
 }
 
@@ -461,14 +461,14 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let root = parse(text, LOOSE).unwrap();
-        let added = add(text, &root, Some("new"), &Json::Number(1));
+        let added = add_item(text, &root, Some("new"), &Json::Number(1));
         assert_eq!(added, expected);
         let root = parse(&added, LOOSE).unwrap();
-        assert_eq!(remove(&added, &root, root.members().len() - 1), text);
+        assert_eq!(remove_item(&added, &root, root.members().len() - 1), text);
     }
 
     #[test]
-    fn an_item_comes_behind_the_others_in_their_style() {
+    fn added_item_follows_the_style() {
         check("{}", "{\n  \"new\": 1}");
         check("{\n}", "{\n  \"new\": 1\n}");
         check("{ \"a\": 1 }", "{ \"a\": 1,\n  \"new\": 1 }");
@@ -481,15 +481,15 @@ mod tests {
     }
 
     #[test]
-    fn an_item_in_the_middle_goes_with_its_comma() {
+    fn removed_item_takes_its_comma() {
         let text = "[\n  1,\n  // two\n  2,\n  3\n]";
         let root = parse(text, LOOSE).unwrap();
-        assert_eq!(remove(text, &root, 1), "[\n  1,\n  // two\n  3\n]");
-        assert_eq!(remove(text, &root, 0), "[\n  // two\n  2,\n  3\n]");
+        assert_eq!(remove_item(text, &root, 1), "[\n  1,\n  // two\n  3\n]");
+        assert_eq!(remove_item(text, &root, 0), "[\n  // two\n  2,\n  3\n]");
     }
 
     #[test]
-    fn what_is_no_json_is_refused_with_its_place() {
+    fn syntax_error_has_its_position() {
         for (text, line, column) in [
             ("", 1, 1),
             ("{\n  \"a\": ,\n}", 2, 8),
@@ -516,7 +516,7 @@ mod tests {
         prop::sample::select(GAPS).prop_map(str::to_owned)
     }
 
-    /// JSON as people write it.
+    /// JSON as users write it.
     fn json() -> impl Strategy<Value = String> {
         let leaf =
             prop::sample::select(&["1", "-2.5e3", "\"a,]\\\"}\"", "true", "null", "\"é\""][..]);
@@ -552,7 +552,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_anywhere_can_be_removed_to_the_last_byte(
+        fn removal_undoes_addition_byte_for_byte(
             text in json(),
             choice in any::<prop::sample::Index>(),
         ) {
@@ -562,15 +562,15 @@ mod tests {
             let container = containers[choice.index(containers.len())];
             let start = container.span.start;
             let name = matches!(container.value, Value::Object(_)).then_some("new");
-            let added = add(&text, container, name, &item());
+            let added = add_item(&text, container, name, &item());
             let root = parse(&added, LOOSE).unwrap();
             let found = super::tests::containers(&root);
             let found = found.into_iter().find(|node| node.span.start == start).unwrap();
-            prop_assert_eq!(remove(&added, found, found.items().len() - 1), text);
+            prop_assert_eq!(remove_item(&added, found, found.item_spans().len() - 1), text);
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC*|[\\[\\]{},:\"/* \n0-9a-z\\\\]*") {
+        fn any_text_is_parsed_or_refused(text in "\\PC*|[\\[\\]{},:\"/* \n0-9a-z\\\\]*") {
             let _ = parse(&text, LOOSE);
             let is_json = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             prop_assert_eq!(is_json && parse(&text, Syntax::default()).is_err(), false);

@@ -1,9 +1,9 @@
 //! The program that OpenCode loads: it calls a hook of ours for what happens on OpenCode's bus.
 
-/// How the file begins. Whoever changes this line keeps the file.
+/// The first line of the file. If the user changes this line, the file is not ours any more.
 const MARK: &str = "// Written by `hansard hooks install`, removed by `hansard hooks uninstall`.";
 
-/// How the line begins that has what is run.
+/// The start of the line with the command.
 const COMMAND: &str = "const COMMAND = ";
 
 const BODY: &str = r#"
@@ -49,7 +49,7 @@ export const Hansard = async ({ directory }) => ({
 })
 "#;
 
-/// The whole file, `command` being what comes before the event.
+/// The whole file. `command` is the part before the event.
 pub(super) fn text(command: &str, events: &[(&str, u32)]) -> String {
     let events: Vec<&str> = events.iter().map(|(event, _)| *event).collect();
     let events = serde_json::to_string(&events).expect("texts always encode");
@@ -57,7 +57,7 @@ pub(super) fn text(command: &str, events: &[(&str, u32)]) -> String {
     format!("{MARK}\n{COMMAND}{command}\nconst EVENTS = {events}\n{BODY}")
 }
 
-/// What comes before the event, in a file of ours.
+/// The command in a file of ours, without the event.
 pub(super) fn command(text: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(COMMAND))?;
     serde_json::from_str(line).ok()

@@ -1,32 +1,33 @@
-//! Whether Codex runs our entries: it does once a person has accepted each as it stands, and keeps
-//! a hash of what was accepted.
+//! Whether Codex runs our entries: it does once the user has accepted each as it stands. Codex
+//! stores a hash of each accepted entry.
 
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::entries::Found;
-use super::place::hash;
+use super::entries::InstalledHooks;
+use super::settings_file::hash;
 
-/// Seconds that Codex gives at most where nobody wants to wait; it hashes what it gives.
+/// The longest timeout that Codex gives to events which do not wait for the user. Codex hashes the
+/// timeout that it gives, not the one in the file.
 const TIMEOUT_SECS_AT_AN_END: u64 = 3;
 const AT_AN_END: [&str; 2] = ["session_end", "interrupt"];
 
-/// What Codex gives where an entry does not say.
+/// The timeout of an entry that names none.
 const TIMEOUT_SECS: u64 = 600;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Trust {
-    /// Somebody has accepted all of them as they are.
+    /// The user has accepted all of them as they are.
     Accepted,
-    /// What somebody has accepted looked different, or is hashed in a way that is not known here.
+    /// The user has accepted others, or this version of Codex hashes in a way we do not know.
     OfOthers,
-    /// Nobody has accepted all of them.
+    /// The user has not accepted all of them.
     Never,
 }
 
-/// A file of hooks as Codex reads it.
+/// The hooks file as Codex parses it.
 #[derive(Deserialize)]
 struct Hooks {
     hooks: std::collections::BTreeMap<String, Vec<Group>>,
@@ -47,7 +48,7 @@ struct Handler {
 }
 
 /// Whether Codex, by its settings at `config`, trusts what was found in the file at `path`.
-pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &Found) -> Trust {
+pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &InstalledHooks) -> Trust {
     let Ok(config) = std::fs::read_to_string(config) else { return Trust::Never };
     let Ok(config) = config.parse::<toml::Table>() else { return Trust::Never };
     let state = config.get("hooks").and_then(|hooks| hooks.get("state"));
@@ -72,7 +73,7 @@ pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &Found) -> Tr
     trust
 }
 
-/// What Codex 0.166.0 keeps of an entry that was accepted.
+/// The hash that Codex 0.166.0 stores of an accepted entry.
 fn hash_of(event: &str, matcher: Option<&str>, handler: &Handler) -> String {
     let Handler { command, timeout, r#async } = handler;
     let timeout = timeout.unwrap_or(TIMEOUT_SECS);
@@ -105,7 +106,7 @@ fn snake(event: &str) -> String {
 mod tests {
     use super::*;
 
-    // As Codex 0.166.0 wrote it when somebody accepted these.
+    // As Codex 0.166.0 wrote it when the user accepted these.
     const ACCEPTED: [(&str, &str); 2] = [
         ("SessionStart", "4f7fa378f6213e4fc56aa2060268f3146ad1a6c6e84c924d2441a98a75fdfcbd"),
         ("SessionEnd", "4436d25fa205a0a0d20c72052e50fd1ce2f06ac3e363f9d645b661ae0505bd7b"),
@@ -126,12 +127,12 @@ mod tests {
         });
         let text = json!({"hooks": serde_json::Map::from_iter(groups)}).to_string();
         let events = ACCEPTED.map(|(event, _)| (event.to_owned(), 0, 0)).to_vec();
-        let found = Found { events, ..Found::default() };
+        let found = InstalledHooks { events, ..InstalledHooks::default() };
         assert_eq!(trust(&config, &path, &text, &found), expected);
     }
 
     #[test]
-    fn what_codex_has_accepted_is_known_by_its_hash() {
+    fn accepted_entries_match_their_hash() {
         let program = "python3 /home/dev/.lab/hook.py";
         check(program, &ACCEPTED, Trust::Accepted);
         check("python3 /elsewhere/hook.py", &ACCEPTED, Trust::OfOthers);

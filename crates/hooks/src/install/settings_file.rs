@@ -1,5 +1,5 @@
-//! A file of somebody else that is changed safely: copied first, written beside itself, and put in
-//! its place only if nobody has changed it meanwhile.
+//! An agent's settings file, changed safely: it is copied first, written beside itself, and replaced
+//! only if no other program has changed it meanwhile.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -11,30 +11,30 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::HookInstallError;
-use super::entries::{Changed, EntriesError};
+use super::entries::{ChangedText, EntriesError};
 use crate::spool_dir::is_older;
 
-/// How often a change is begun anew because somebody else was quicker.
+/// How often a change is retried because another program changed the file first.
 const TRIES_MAX: usize = 5;
 
-/// Links that lead from one to the next at most.
+/// The longest chain of symbolic links that is followed.
 const LINKS_MAX: usize = 16;
 
-/// What was written beside a file this long ago belongs to nobody who is still at it.
-const LEFT_MILLIS: i64 = 60 * 1_000;
+/// A temporary file of this age belongs to a process that crashed: a running one needs far less.
+const STALE_MILLIS: i64 = 60 * 1_000;
 
-/// The largest file of settings. A longer one is none.
+/// The largest settings file. A longer one is left alone.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// A file of an agent.
+/// A settings file of an agent.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct SettingsFile<'a> {
     pub(super) agent: &'static str,
     pub(super) path: PathBuf,
-    /// The folder of a project, if the file is one of it: whoever wrote the project may have put
-    /// links there.
+    /// The folder of the project that the file belongs to. The author of the project may have put
+    /// links there, which must not lead out of it.
     pub(super) project: Option<&'a Path>,
-    /// The whole file is ours: we made no link there, so one leads to a file of somebody else.
+    /// The whole file is ours. We make no links, so a link there leads to a file of another program.
     pub(super) is_whole: bool,
     pub(super) journal: &'a Path,
     pub(super) now: Time,
@@ -49,7 +49,7 @@ pub(super) enum Action {
 
 /// Why a file is not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum SettingsFileError {
     #[error("cannot use `{path}`")]
     Io { path: PathBuf, source: io::Error },
     #[error("`{path}` is read-only, and left alone")]
@@ -62,50 +62,50 @@ pub enum PlaceError {
     Link { path: PathBuf },
     #[error("`{path}` is a link to `{target}`, whose folder is not there, and is left alone")]
     Dangling { path: PathBuf, target: PathBuf },
-    #[error("`{path}` is changed by somebody else all the time")]
+    #[error("`{path}` keeps being changed by another program")]
     Contended { path: PathBuf },
 }
 
-/// What was done to a file, as it is remembered beside its copy.
+/// One line of the manifest beside a copy: what was done to the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct ManifestEntry {
     agent: String,
     action: Action,
     path: PathBuf,
-    /// Hashes of the file before and after; absent where there was none.
+    /// Hashes of the file before and after; absent if there was no file.
     before: Option<String>,
     after: Option<String>,
     /// Its copy, in the same folder.
     copy: Option<String>,
-    /// Lists and objects that were made in it; the empty name is the file itself.
+    /// The lists and objects that were added; the empty name is the file itself.
     #[serde(default)]
     made: Vec<String>,
 }
 
-impl Place<'_> {
+impl SettingsFile<'_> {
     /// The text of the file; `None` if there is none.
-    pub(super) fn read(&self) -> Result<Option<String>, PlaceError> {
-        self.target()?;
+    pub(super) fn read(&self) -> Result<Option<String>, SettingsFileError> {
+        self.resolve()?;
         let bytes = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Ok(found) if found.len() > BYTES_MAX => {
-                return Err(PlaceError::NoText { path: self.path.clone() });
+                return Err(SettingsFileError::NoText { path: self.path.clone() });
             }
-            _ => fs::read(&self.path).map_err(self.io(&self.path))?,
+            _ => fs::read(&self.path).map_err(self.io_error(&self.path))?,
         };
         let text = String::from_utf8(bytes);
-        text.map(Some).map_err(|_| PlaceError::NoText { path: self.path.clone() })
+        text.map(Some).map_err(|_| SettingsFileError::NoText { path: self.path.clone() })
     }
 
-    /// Changes the file as `change` says, which is given its text; whether that is a change. An
-    /// empty text is no file, unless there was an empty one before us.
+    /// Replaces the text with the result of `change`; whether that differs. An empty result removes
+    /// the file, unless there was an empty one before our first change.
     pub(super) fn change(
         &self,
         action: Action,
         is_dry: bool,
-        change: &mut dyn FnMut(Option<&str>) -> Result<Changed, EntriesError>,
+        change: &mut dyn FnMut(Option<&str>) -> Result<ChangedText, EntriesError>,
     ) -> Result<bool, HookInstallError> {
-        let blank = self.blank();
+        let blank = self.blank_before();
         for _ in 0..TRIES_MAX {
             let before = self.read()?;
             let changed = change(before.as_deref())
@@ -118,118 +118,120 @@ impl Place<'_> {
                 (_, is_empty) => (!is_empty).then_some(changed.text),
             };
             if fs::metadata(&self.path).is_ok_and(|found| found.permissions().readonly()) {
-                return Err(PlaceError::ReadOnly { path: self.path.clone() }.into());
+                return Err(SettingsFileError::ReadOnly { path: self.path.clone() }.into());
             }
             if is_dry {
                 return Ok(true);
             }
             let (before, after) = (before.as_deref(), after.as_deref());
             let folder = self.back_up(before)?;
-            let entry = self.entry(action, before, after, changed.made);
-            // What is put there is remembered before, so that a crash leaves nothing of ours that
-            // nobody knows; what was put there is forgotten only when it is gone.
+            let entry = self.manifest_entry(action, before, after, changed.made);
+            // An installation is noted before it happens and a removal after it, so that a crash
+            // never leaves entries of ours without a note.
             if action == Action::Install {
-                self.remember(&folder, &entry)?;
+                self.append_manifest(&folder, &entry)?;
             }
             if self.replace(before, after)? {
                 if action == Action::Uninstall {
-                    self.remember(&folder, &entry)?;
+                    self.append_manifest(&folder, &entry)?;
                 }
                 return Ok(true);
             }
         }
-        Err(PlaceError::Contended { path: self.path.clone() }.into())
+        Err(SettingsFileError::Contended { path: self.path.clone() }.into())
     }
 
-    /// Everything we ever made in the file; `None` if nobody remembers.
+    /// All lists and objects that we added since the last removal; `None` without a manifest.
     pub(super) fn made(&self) -> Option<Vec<String>> {
-        let entries = self.remembered();
+        let entries = self.read_manifests();
         let installed = || entries.iter().filter(|(_, entry)| entry.action == Action::Install);
         installed().next()?;
         Some(installed().flat_map(|(_, entry)| entry.made.clone()).collect())
     }
 
-    /// What the file was before us if it had nothing in it; `None` if there was none.
-    fn blank(&self) -> Option<String> {
+    /// The text before our first change if it was blank; `None` if there was no file.
+    fn blank_before(&self) -> Option<String> {
         let first =
-            self.remembered().into_iter().find(|(_, entry)| entry.action == Action::Install);
+            self.read_manifests().into_iter().find(|(_, entry)| entry.action == Action::Install);
         let (folder, entry) = first?;
         let text = fs::read_to_string(folder.join(entry.copy?)).ok()?;
         text.trim().is_empty().then_some(text)
     }
 
-    /// Puts the new text in place, unless the file is no longer what it was.
-    fn replace(&self, before: Option<&str>, after: Option<&str>) -> Result<bool, PlaceError> {
-        let target = self.target()?;
+    /// Replaces the text, or removes the file; `false` if another program changed it meanwhile.
+    fn replace(
+        &self,
+        before: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<bool, SettingsFileError> {
+        let target = self.resolve()?;
         let folder = target.parent().unwrap_or(Path::new("/"));
         let Some(after) = after else {
             if self.read()?.as_deref() != before {
                 return Ok(false);
             }
-            fs::remove_file(&target).map_err(self.io(&target))?;
+            fs::remove_file(&target).map_err(self.io_error(&target))?;
             return Ok(true);
         };
-        DirBuilder::new().recursive(true).create(folder).map_err(self.io(folder))?;
+        DirBuilder::new().recursive(true).create(folder).map_err(self.io_error(folder))?;
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mode = fs::metadata(&target).map_or(0o600, |found| found.permissions().mode());
-        self.clear(folder, &name);
-        let (beside, mut file) = create_beside(folder, &name).map_err(self.io(folder))?;
+        self.remove_stale(folder, &name);
+        let (beside, mut file) = create_beside(folder, &name).map_err(self.io_error(folder))?;
         let written = write_whole(&mut file, after.as_bytes(), mode & 0o7777);
         let is_same = || Ok(self.read()?.as_deref() == before);
-        let put = written.map_err(self.io(&beside)).and_then(|()| match is_same()? {
-            true => fs::rename(&beside, &target).map(|()| true).map_err(self.io(&target)),
+        let put = written.map_err(self.io_error(&beside)).and_then(|()| match is_same()? {
+            true => fs::rename(&beside, &target).map(|()| true).map_err(self.io_error(&target)),
             false => Ok(false),
         });
         if !matches!(put, Ok(true)) {
-            // What was written beside it is of no use.
             let _ = fs::remove_file(&beside);
             return put;
         }
-        // The change is there; that it outlives a power cut is one step more.
+        // The change is done; a failed sync only risks it in a power cut.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(true)
     }
 
-    /// Removes what a crash left beside a file.
-    fn clear(&self, folder: &Path, name: &str) {
+    /// Removes temporary files that a crash left.
+    fn remove_stale(&self, folder: &Path, name: &str) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let found = entry.file_name().to_string_lossy().into_owned();
             let is_ours = found.starts_with(&format!(".{name}.")) && found.ends_with(SUFFIX);
             let written = fs::symlink_metadata(entry.path()).map(|found| found.mtime());
-            let is_left = written.is_ok_and(|secs| {
-                is_older(Time::from_millis(secs.saturating_mul(1_000)), self.now, LEFT_MILLIS)
+            let is_stale = written.is_ok_and(|secs| {
+                is_older(Time::from_millis(secs.saturating_mul(1_000)), self.now, STALE_MILLIS)
             });
-            if is_ours && is_left {
-                // One that stays is in nobody's way.
+            if is_ours && is_stale {
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// The file that is changed. A link stays a link: what it points to is meant, also if that is
-    /// not there yet.
-    fn target(&self) -> Result<PathBuf, PlaceError> {
+    /// The file to change. A link stays a link, and its target is changed, also if it does not exist
+    /// yet.
+    fn resolve(&self) -> Result<PathBuf, SettingsFileError> {
         if self.is_whole && self.path.is_symlink() {
-            return Err(PlaceError::Link { path: self.path.clone() });
+            return Err(SettingsFileError::Link { path: self.path.clone() });
         }
         let target = match self.path.canonicalize() {
             Ok(target) => target,
-            Err(_) if self.path.is_symlink() => self.led_to()?,
+            Err(_) if self.path.is_symlink() => self.missing_target()?,
             Err(_) => self.path.clone(),
         };
         if let Some(project) = self.project {
-            let project = project.canonicalize().map_err(self.io(project))?;
-            // What is not there yet is made in the last folder that is.
+            let project = project.canonicalize().map_err(self.io_error(project))?;
+            // Missing folders will be created in the last one that exists, so that one decides.
             let real = target.ancestors().find_map(|path| path.canonicalize().ok());
             if let Some(target) = real.filter(|real| !real.starts_with(&project)) {
-                return Err(PlaceError::Outside { path: self.path.clone(), target });
+                return Err(SettingsFileError::Outside { path: self.path.clone(), target });
             }
         }
         Ok(target)
     }
 
-    /// The file that a link leads to and that is not there, in a folder that is.
-    fn led_to(&self) -> Result<PathBuf, PlaceError> {
+    /// The missing target of a link, in a folder that exists.
+    fn missing_target(&self) -> Result<PathBuf, SettingsFileError> {
         let mut target = self.path.clone();
         for _ in 0..LINKS_MAX {
             let folder = target.parent().unwrap_or(Path::new("/")).canonicalize();
@@ -241,57 +243,61 @@ impl Place<'_> {
                 Err(_) => return Ok(real),
             }
         }
-        Err(PlaceError::Dangling { path: self.path.clone(), target })
+        Err(SettingsFileError::Dangling { path: self.path.clone(), target })
     }
 
-    /// Copies the file; the folder in which the copy lies.
-    fn back_up(&self, before: Option<&str>) -> Result<PathBuf, PlaceError> {
+    /// Copies the file, and returns the folder of the copy.
+    fn back_up(&self, before: Option<&str>) -> Result<PathBuf, SettingsFileError> {
         let time: String =
             self.now.to_string().chars().filter(|c| !matches!(c, ':' | '-')).collect();
         let folder = self.backups().join(time);
         let make = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        make.map_err(self.io(&folder))?;
+        make.map_err(self.io_error(&folder))?;
         if let Some(before) = before {
-            let path = folder.join(self.copy());
-            write_private(&path, before.as_bytes(), false).map_err(self.io(&path))?;
+            let path = folder.join(self.copy_name());
+            write_private(&path, before.as_bytes(), false).map_err(self.io_error(&path))?;
         }
         Ok(folder)
     }
 
-    /// The name of its copy.
-    fn copy(&self) -> String {
+    /// The name of the copy.
+    fn copy_name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         format!("{}-{name}", self.agent)
     }
 
-    fn entry(
+    fn manifest_entry(
         &self,
         action: Action,
         before: Option<&str>,
         after: Option<&str>,
         made: Vec<String>,
-    ) -> Entry {
-        Entry {
+    ) -> ManifestEntry {
+        ManifestEntry {
             agent: self.agent.to_owned(),
             action,
             path: self.path.clone(),
             before: before.map(hash),
             after: after.map(hash),
-            copy: before.map(|_| self.copy()),
+            copy: before.map(|_| self.copy_name()),
             made,
         }
     }
 
-    /// Remembers what is done to the file.
-    fn remember(&self, folder: &Path, entry: &Entry) -> Result<(), PlaceError> {
+    /// Appends to the manifest what is done to the file.
+    fn append_manifest(
+        &self,
+        folder: &Path,
+        entry: &ManifestEntry,
+    ) -> Result<(), SettingsFileError> {
         let mut line = serde_json::to_vec(entry).expect("names and texts always encode");
         line.push(b'\n');
         let manifest = folder.join(MANIFEST);
-        write_private(&manifest, &line, true).map_err(self.io(&manifest))
+        write_private(&manifest, &line, true).map_err(self.io_error(&manifest))
     }
 
-    /// What was done to the file, oldest first, and where its copies are.
-    fn remembered(&self) -> Vec<(PathBuf, Entry)> {
+    /// What was done to the file since the last removal, oldest first, with the folders of the copies.
+    fn read_manifests(&self) -> Vec<(PathBuf, ManifestEntry)> {
         let mut folders: Vec<PathBuf> = fs::read_dir(self.backups())
             .into_iter()
             .flatten()
@@ -302,11 +308,11 @@ impl Place<'_> {
         let mut remembered = Vec::new();
         for folder in folders {
             let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
-            let entries = text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok());
+            let entries =
+                text.lines().filter_map(|line| serde_json::from_str::<ManifestEntry>(line).ok());
             let own = entries.filter(|entry| entry.path == self.path);
             remembered.extend(own.map(|entry| (folder.clone(), entry)));
         }
-        // What was removed completely is history.
         let last_removed =
             remembered.iter().rposition(|(_, entry)| entry.action == Action::Uninstall);
         remembered.split_off(last_removed.map_or(0, |place| place + 1))
@@ -316,19 +322,19 @@ impl Place<'_> {
         self.journal.join("backups")
     }
 
-    fn io(&self, path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
+    fn io_error(&self, path: &Path) -> impl FnOnce(io::Error) -> SettingsFileError {
         let path = path.to_owned();
-        |source| PlaceError::Io { path, source }
+        |source| SettingsFileError::Io { path, source }
     }
 }
 
 const MANIFEST: &str = "manifest.jsonl";
 
-/// How the names of files end that are written beside another.
+/// The end of the names of temporary files.
 const SUFFIX: &str = ".hansard";
 
-/// Makes a file that nobody else has, beside the one that it will replace. Somebody else may be at
-/// the same, or have left a link there, which is never followed.
+/// Creates a temporary file beside the one that it will replace. The name may be taken by another
+/// process, or by a link, which is never followed.
 fn create_beside(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     let pid = std::process::id();
     let mut tried = Err(io::ErrorKind::AlreadyExists.into());
