@@ -1,7 +1,7 @@
 """Measures Hansard beside other tools that read what coding agents write.
 
 Everybody reads the same generated transcripts on the same machine in the same run, with an empty
-home and without a network. What is compared, and how, is in docs/benchmarks.md. A verdict is a
+home and without a network. What is compared, and how, is in docs/internals/benchmarks.md. A verdict is a
 word in a table, never a failure.
 """
 import argparse

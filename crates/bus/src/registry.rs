@@ -1,7 +1,7 @@
 //! The registry of all tracts and events, their fields, their senders and their handlers.
 //!
 //! The bus relays any message; the registry lists those that Hansard itself sends or handles.
-//! `docs/tracts.md` and the types of the TypeScript client are generated from it.
+//! `docs/reference/tracts.md` and the types of the TypeScript client are generated from it.
 
 use serde_json::Value;
 

@@ -64,7 +64,7 @@ pub(crate) struct Global {
     /// Folder of the journal [default: the platform's data folder + hansard]
     #[arg(long, global = true, env = "HANSARD_JOURNAL", value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Print JSON, as documented in docs/json.md
+    /// Print JSON, as documented in docs/reference/json.md
     #[arg(long, global = true)]
     pub json: bool,
     /// Print only the result

@@ -280,7 +280,7 @@ impl From<DreamError> for CliError {
 impl From<SettingsError> for CliError {
     fn from(error: SettingsError) -> CliError {
         CliError::from_error("bad_settings", &error).hint(
-            "correct it, or remove it to use the defaults; docs/configuration.md lists the keys",
+            "correct it, or remove it to use the defaults; see docs/reference/configuration.md",
         )
     }
 }

@@ -2,7 +2,7 @@
 
 Claude Code and Codex are installed by npm and run in terminals of tmux, in an empty home and
 without a network. What is true is read off their screens; what Hansard says of it is asked for all
-the while. How the result is read is in docs/status.md.
+the while. How the result is read is in docs/guide/status.md.
 """
 import argparse
 import json

@@ -3,7 +3,7 @@
 Files grow, registry entries, locks and processes come and go and hooks call as they did, at the
 pace they did or faster. What was noted beside a recording is compared with what the daemon says
 over HTTP: whenever something was noted the recording waits until that is said, at most for a second
-(two for the end of a process). How the result is read is in docs/status.md.
+(two for the end of a process). How the result is read is in docs/guide/status.md.
 """
 import argparse
 import collections
@@ -26,7 +26,7 @@ from recording import ISO, Recording, seconds
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RECORDINGS = ROOT / "crates/capture/tests/fixtures"
-TABLE = ROOT / "docs/status-replayed.md"
+TABLE = ROOT / "docs/reference/status-replayed.md"
 # What stands before the table.
 TABLE_BEGINS = "| tool |"
 

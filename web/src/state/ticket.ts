@@ -1,6 +1,6 @@
 // How an open page comes back after a restart of the daemon: under its new name, with a ticket that
 // it was given while it was in. The secret stays in memory and is never sent; what is, and why, is
-// told in docs/api.md ("Who comes in").
+// told in docs/reference/api.md ("Who comes in").
 
 import type { Ticket } from "../contract/types";
 import { ask } from "./ask";

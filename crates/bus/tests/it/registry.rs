@@ -70,7 +70,7 @@ fn tracts_page_matches_registry() {
             .unwrap();
         }
     }
-    expect_file![root().join("docs/tracts.md")].assert_eq(&page);
+    expect_file![root().join("docs/reference/tracts.md")].assert_eq(&page);
 }
 
 #[test]

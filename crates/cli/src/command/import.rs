@@ -142,7 +142,7 @@ fn import_lines(
         }
         let (draft, seq) = Draft::decode(&line).map_err(|error| {
             CliError::new("bad_line", format!("line {} is not an event: {error}", place + 1))
-                .hint("docs/events.md shows what an event looks like")
+                .hint("docs/reference/events.md shows what an event looks like")
         })?;
         sessions.insert(draft.session_id.clone());
         bytes += line.len();

@@ -35,7 +35,7 @@ impl ReloadArgs {
         let answer = client.wait(|it| answers(it, "reloaded", &reference).then(|| it.to_json()))?;
         if let Some(error) = answer["error"].as_str() {
             return Err(CliError::new("bad_services", error)
-                .hint("correct it and reload again; docs/supervisor.md describes the file"));
+                .hint("correct it and reload again; docs/guide/supervisor.md describes the file"));
         }
         match output.json() {
             true => output.json_line(&json!({"pid": running.pid, "reloaded": true}))?,

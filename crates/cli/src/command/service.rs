@@ -12,7 +12,7 @@ use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
 
-/// List and restart the services of `services.toml`; see docs/supervisor.md.
+/// List and restart the services of `services.toml`; see docs/guide/supervisor.md.
 ///
 /// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running.
 #[derive(Args)]

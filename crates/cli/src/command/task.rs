@@ -11,7 +11,7 @@ use crate::output::{CliOutput, Style, one_line};
 
 /// Run commands through the daemon's task queue: one task of a name at a time, equal ones once.
 ///
-/// `services.toml` lists the allowed programs, besides hansard itself; see docs/supervisor.md.
+/// `services.toml` lists the allowed programs, besides hansard itself; see docs/guide/supervisor.md.
 /// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running.
 #[derive(Args)]
 pub(crate) struct TaskArgs {

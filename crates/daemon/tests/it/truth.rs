@@ -4,7 +4,8 @@
 //! was seen, when the process ended. The events of a recording become visible when its file was
 //! seen to grow; registry entries, locks and processes come and go as recorded. At each state that
 //! was noted we say what we think, from the agent's files alone, with everything that can be seen
-//! around it, and with what its hooks told as well, and compare. What comes of it stands in `docs/status-table.md`.
+//! around it, and with what its hooks told as well, and compare.
+//! The result stands in `docs/reference/status-table.md`.
 //! `UPDATE_EXPECT=1` writes it anew.
 
 mod hooks; // what hooks told, as events
@@ -113,7 +114,7 @@ fn the_table_is_what_the_recordings_give() {
         }
     }
     let wrong: Vec<&String> = rows.values().flat_map(|row| &row.wrong).collect();
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/status-table.md");
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/status-table.md");
     expect_file![table].assert_eq(&print(&rows));
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -48,7 +48,7 @@ const IDLE_READERS_MAX: usize = 8;
 
 /// The error for a process whose database file was moved, replaced or deleted.
 const FILE_REPLACED: &str = "it was moved, replaced or deleted while it was open; end every `hansard` \
-    (`hansard down` ends the daemon) and put it in place as docs/journal.md says";
+    (`hansard down` ends the daemon) and put it in place as docs/internals/journal.md says";
 
 /// Turns the body of a row into the event.
 pub(crate) trait BodyDecoder {
