@@ -1,10 +1,12 @@
 //! Under which terms a package may come.
 
+use std::fs;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use crate::finding::{Finding, assert_none};
 use crate::manifest::{Package, packages};
+use crate::tree::root;
 
 /// Terms that ask for no more than a notice. A new one is a decision, not a formality.
 const ALLOWED: &[&str] = &[
@@ -84,6 +86,16 @@ fn every_licence_is_on_the_list() {
     let packages = packages();
     assert!(packages.len() > 10, "only {} packages were found", packages.len());
     assert_none(&licences(&packages));
+}
+
+#[test]
+fn cargo_deny_has_the_same_list() {
+    let text = fs::read_to_string(root().join("deny.toml")).expect("there is a `deny.toml`");
+    let list = text.lines().skip_while(|line| *line != "allow = [").skip(1);
+    let list = list.take_while(|line| *line != "]");
+    let licences: Vec<&str> =
+        list.map(|line| line.trim().trim_end_matches(',').trim_matches('"')).collect();
+    assert_eq!(licences, ALLOWED);
 }
 
 #[test]
