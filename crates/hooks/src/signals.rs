@@ -1,10 +1,10 @@
 //! Signals: files by which a hook, or another program, announces what happened to a session.
 //!
 //! A signal is one file in `signals/` of the journal's folder. The form is documented
-//! (`docs/capture.md`), and other programs write it, too. A pass reads the session to its end,
-//! records what only the signal tells, and removes the file last. What comes of a signal depends on
-//! how far the session has got, so a signal that is handled again after a crash has no second
-//! effect.
+//! (`docs/guide/capture.md`), and other programs write it, too. A pass reads the session to its
+//! end, records what only the signal tells, and removes the file last. What comes of a signal
+//! depends on how far the session has got, so a signal that is handled again after a crash has no
+//! second effect.
 //!
 //! Not here: what a signal does to a session (`capture`), the clock.
 

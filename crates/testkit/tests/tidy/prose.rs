@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::finding::{Finding, assert_none, lines};
 use crate::manifest::members;
-use crate::tree::{File, files, root};
+use crate::tree::{File, files, root, rust_files};
 
 /// The heading under which a change a user notices is written down.
 const UNRELEASED: &str = "## Unreleased";
@@ -57,6 +57,22 @@ fn untold_crates(architecture: &str, crates: &[String]) -> Vec<Finding> {
         .collect()
 }
 
+/// Threads that the program names in this file and the page does not. Names that are put together
+/// at run time are not found.
+fn unlisted_threads(architecture: &str, file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(file.text.lines()) {
+        let rest = line.split_once(".name(\"").map_or("", |(_, rest)| rest);
+        if let Some((name, _)) = rest.split_once("\".to_owned())")
+            && !architecture.contains(&format!("`{name}`"))
+        {
+            let why = format!("`ARCHITECTURE.md` does not list the thread `{name}`");
+            findings.push(Finding::at(&file.path, number, why));
+        }
+    }
+    findings
+}
+
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -82,6 +98,16 @@ fn the_architecture_tells_of_every_crate() {
 }
 
 #[test]
+fn the_architecture_lists_every_thread() {
+    let architecture = read("ARCHITECTURE.md");
+    let is_program = |file: &File| file.path.contains("/src/");
+    let sources = rust_files().into_iter().filter(is_program);
+    let findings: Vec<Finding> =
+        sources.flat_map(|file| unlisted_threads(&architecture, &file)).collect();
+    assert_none(&findings);
+}
+
+#[test]
 fn a_broken_link_is_found() {
     let text = "[a](here.md) [b](../gone.md#part)\n[c](https://example.org/d) [e](#f)\n\
                 ```\n[g](code.md)\n```\n[h](gone.md)\n";
@@ -101,4 +127,12 @@ fn a_changelog_without_a_place_for_news_is_found() {
 fn an_untold_crate_is_found() {
     let crates = ["event".to_owned(), "shed".to_owned()];
     assert_eq!(untold_crates("`crates/event` has the words.", &crates).len(), 1);
+}
+
+#[test]
+fn an_unlisted_thread_is_found() {
+    let text =
+        "let thread = Builder::new().name(\"bus\".to_owned());\n    .name(\"sweep\".to_owned())\n";
+    let file = File::new("crates/a/src/lib.rs", text);
+    assert_eq!(lines(&unlisted_threads("| `bus` |", &file)), [2]);
 }
