@@ -147,7 +147,7 @@ fn interrupted_ingest_resumes_later() {
         let said = if is_over { running.end() } else { running.terminate() };
         // Before it handles signals, the system ends it; and it may have finished already.
         assert!(matches!(said.code, None | Some(0 | 1)), "{said}");
-        assert!(said.code != Some(1) || said.stderr.contains("the next run goes on"), "{said}");
+        assert!(said.code != Some(1) || said.stderr.contains("the next run continues"), "{said}");
     }
     ingest(&world);
     assert_same(&counted(&world), &expected(&transcripts));
