@@ -24,7 +24,9 @@ use busy::{Busy, Handling};
 use segments::Dream;
 use segments::SegmentKey;
 use segments::Zone;
-use segments::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
+use segments::{
+    Chain, ChainError, ChainFlow, ChainRuntime, HandlerStart, HandlerTarget, REVISION, TaskError,
+};
 
 /// How often the journal is looked at while nothing is said; more and more rarely while it has
 /// nothing new either. An epoch is over after minutes of silence: nobody waits for these seconds.
@@ -111,29 +113,29 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>, woke
     let Tools { opened, bus, supervisor, clock, zone, log, health } = tools;
     let mut inbox = Inbox { listener: Arc::clone(&listener), held: None };
     let (runs, busy) = (HashMap::new(), Busy::default());
-    let mut hands =
+    let mut runtime =
         Working { bus, supervisor, is_stopping, listener, log, clock, woken, runs, busy };
     let mut is_recovered = false;
     let mut told = None;
     let mut chain = None;
-    while !hands.is_stopping() {
+    while !runtime.is_stopping() {
         let followed = go_on(&mut chain, opened.journal(), &zone).and_then(|chain| {
             if !is_recovered {
-                chain.recover(clock(), &mut hands)?;
+                chain.recover(clock(), &mut runtime)?;
                 is_recovered = true;
             }
-            follow(chain, &mut inbox, &mut hands, clock, &health)
+            follow(chain, &mut inbox, &mut runtime, clock, &health)
         });
         if let Err(error) = followed {
             health.set_part("chain", "failing");
             let error = error.to_string();
             // The same again is no news.
             if told.as_ref() != Some(&error) {
-                hands.log.error(Part::Chain, format!("segments wait: {error}"));
+                runtime.log.error(Part::Chain, format!("segments wait: {error}"));
                 told = Some(error);
             }
             // One that is woken is about to end.
-            let _ = hands.woken.recv_timeout(RETRY_AFTER);
+            let _ = runtime.woken.recv_timeout(RETRY_AFTER);
         } else {
             // What was not heard may have left something undone that segments can tell.
             is_recovered = false;
@@ -161,19 +163,19 @@ fn go_on<'a>(
 fn follow(
     chain: &mut Chain,
     inbox: &mut Inbox,
-    hands: &mut Working,
+    runtime: &mut Working,
     clock: fn() -> Time,
     health: &Health,
 ) -> Result<(), ChainError> {
     let mut rest = LOOK_EVERY;
-    while !hands.is_stopping() {
+    while !runtime.is_stopping() {
         health.set_part("chain", if chain.is_behind() { "retrying" } else { "running" });
         // First: what is owed makes room for what comes.
-        if chain.make_up(clock(), hands)? == Went::Stopped {
+        if chain.retry_pending(clock(), runtime)? == ChainFlow::Stop {
             return Ok(());
         }
-        let page = chain.page()?;
-        if chain.take(&page, clock(), hands)? == Went::Stopped {
+        let page = chain.next_page()?;
+        if chain.process_page(&page, clock(), runtime)? == ChainFlow::Stop {
             return Ok(());
         }
         let mut limit = rest;
@@ -184,21 +186,21 @@ fn follow(
             rest = LOOK_EVERY;
         }
         while let Some(heard) = inbox.first(limit) {
-            let before = chain.unheard();
+            let before = chain.unhandled_count();
             if !heard.is_noted {
-                chain.note(&heard.message)?;
+                chain.log_message(&heard.message)?;
                 heard.is_noted = true;
             }
-            chain.heed(&heard.message, clock(), hands)?;
+            chain.handle_message(&heard.message, clock(), runtime)?;
             inbox.handled();
-            hands.count(before, chain.unheard());
+            runtime.count(before, chain.unhandled_count());
             limit = Duration::ZERO;
         }
-        chain.tick(clock(), hands)?;
+        chain.run_schedule(clock(), runtime)?;
         let missed = inbox.listener.missed();
         if missed > 0 {
             let words = format!("{missed} messages about segments found no room");
-            hands.alarm("Messages were lost", &words);
+            runtime.alarm("Messages were lost", &words);
             return Ok(());
         }
     }
@@ -294,7 +296,7 @@ impl Working {
     }
 }
 
-impl Hands for Working {
+impl ChainRuntime for Working {
     fn now(&self) -> Time {
         (self.clock)()
     }
@@ -323,53 +325,58 @@ impl Hands for Working {
             "message": words, "app": "hansard"}));
     }
 
-    fn handlers(&self, file: &str) -> Vec<String> {
+    fn handlers_for(&self, file: &str) -> Vec<String> {
         let configuration = self.supervisor.configuration();
         let fitting = configuration.handlers.iter().filter(|handler| fits(&handler.files, file));
         fitting.map(|handler| handler.name.clone()).collect()
     }
 
-    fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError> {
+    fn start_handler(
+        &mut self,
+        target: &HandlerTarget,
+        handler: &str,
+        file: &str,
+    ) -> Result<HandlerStart, TaskError> {
         let configuration = self.supervisor.configuration();
         let own = configuration.handlers.iter().find(|own| own.name == handler);
         let cmd = match own {
             Some(own) => fill_placeholders(&own.cmd, |name| match name {
                 "file" => json!(file),
-                "day" => json!(site.key.day()),
-                "segment" => json!(site.key.segment()),
-                "stream" => json!(site.key.stream()),
-                _ => site.meta.get(name).cloned().unwrap_or_default(),
+                "day" => json!(target.key.day()),
+                "segment" => json!(target.key.segment()),
+                "stream" => json!(target.key.stream()),
+                _ => target.meta.get(name).cloned().unwrap_or_default(),
             })
             .map_err(never)?,
             None => vec!["hansard".to_owned(), handler.to_owned()],
         };
         let task = DaemonTask {
-            day: Some(site.key.day()),
-            cwd: Some(site.folder.clone()),
-            env: vec![("SEGMENT_META".to_owned(), site.meta.to_string())],
+            day: Some(target.key.day()),
+            cwd: Some(target.folder.clone()),
+            env: vec![("SEGMENT_META".to_owned(), target.meta.to_string())],
             timeout: own.and_then(|own| own.timeout).or(Some(HANDLER_TIMEOUT)),
             ..DaemonTask::new(cmd)
         };
         let run = self.supervisor.run(task).map_err(refused)?;
         Ok(match self.wait_for(&run) {
-            None => Begun::Stopped,
-            Some(RunEvent::Ended(code)) => Begun::Ended(code),
+            None => HandlerStart::Stopped,
+            Some(RunEvent::Ended(code)) => HandlerStart::Ended(code),
             Some(RunEvent::Started) => {
                 let reference = run.reference().as_str().to_owned();
                 self.busy.began(Handling {
                     handler: handler.to_owned(),
                     file: file.to_owned(),
-                    stream: site.key.stream().to_owned(),
+                    stream: target.key.stream().to_owned(),
                     run: reference.clone(),
                     since: Instant::now(),
                 });
                 self.runs.insert(reference.clone(), run);
-                Begun::Running(reference)
+                HandlerStart::Running(reference)
             }
         })
     }
 
-    fn finish(&mut self, runs: &[&str]) -> Option<(usize, i32)> {
+    fn wait_for_any(&mut self, runs: &[&str]) -> Option<(usize, i32)> {
         while !self.is_stopping() {
             self.say_what_is_due();
             for (number, name) in runs.iter().enumerate() {
@@ -392,7 +399,7 @@ impl Hands for Working {
         None
     }
 
-    fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {
+    fn queue_dream(&mut self, dream: &Dream) -> Result<(), TaskError> {
         let usual = match dream {
             Dream::Segment(_) => "hansard dream --day {day} --segment {segment} --stream {stream}",
             Dream::Segments(_) => "hansard dream --day {day} --segments",
@@ -425,7 +432,7 @@ impl Hands for Working {
         self.supervisor.enqueue(task).map(drop).map_err(refused)
     }
 
-    fn is_replaced(&self, dream: &Dream) -> bool {
+    fn has_replacement(&self, dream: &Dream) -> bool {
         self.replacement(dream).is_some()
     }
 }
@@ -449,15 +456,15 @@ fn fits(pattern: &str, name: &str) -> bool {
     !has_stars && rest.is_empty()
 }
 
-fn never(error: impl std::fmt::Display) -> HandsError {
-    HandsError::Never(error.to_string())
+fn never(error: impl std::fmt::Display) -> TaskError {
+    TaskError::Invalid(error.to_string())
 }
 
-fn refused(error: EnqueueError) -> HandsError {
+fn refused(error: EnqueueError) -> TaskError {
     match error {
         EnqueueError::BadCommand(_) => never(error),
         EnqueueError::Full | EnqueueError::Stopping | EnqueueError::NotKept { .. } => {
-            HandsError::NotNow(error.to_string())
+            TaskError::Unavailable(error.to_string())
         }
     }
 }
@@ -482,7 +489,7 @@ mod tests {
         let supervisor = Supervisor::start(settings, bus.clone()).expect("it starts");
         let tracts = vec!["notification".to_owned()];
         let heard = bus.listen(Filter { tracts, ..Filter::default() }).expect("it listens");
-        let mut hands = Working {
+        let mut runtime = Working {
             listener: Arc::new(bus.listen(Filter::default()).expect("it listens")),
             bus: bus.clone(),
             supervisor: Arc::new(supervisor),
@@ -493,7 +500,7 @@ mod tests {
             runs: HashMap::new(),
             busy: Busy::default(),
         };
-        hands.alarm("A segment was not described", "20261116/claude/080001_5: describe exit 1");
+        runtime.alarm("A segment was not described", "20261116/claude/080001_5: describe exit 1");
         let card = heard.next(Duration::from_secs(60)).expect("somebody is told").to_json();
         assert_eq!(bus::registry::fault(&card), None);
         assert_eq!(
@@ -502,7 +509,7 @@ mod tests {
         );
         let logged = std::fs::read_to_string(dir.path().join("daemon.log")).expect("it is there");
         assert!(logged.contains("describe exit 1"), "{logged}");
-        drop(hands);
+        drop(runtime);
         bus.stop();
         thread.join().expect("it ends").expect("it ends well");
     }

@@ -24,7 +24,7 @@ use crate::log::{Log, Part};
 use crate::opened::Opened;
 use rules::{Doing, Notice, Told, Watch};
 use segments::Zone;
-use segments::put_whole;
+use segments::write_atomic;
 use wire::health_dir;
 
 pub(crate) use rules::Notifications;
@@ -130,7 +130,7 @@ fn keep(watch: &Watch, tools: &Tools) {
         && let Ok(text) = serde_json::to_vec(watch.told())
     {
         // On a full disk it is told again after a restart.
-        let _ = put_whole(&health_dir(dir), TOLD, &text);
+        let _ = write_atomic(&health_dir(dir), TOLD, &text);
     }
 }
 

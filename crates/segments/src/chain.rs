@@ -1,15 +1,15 @@
-//! From an epoch that closes to what people read of it.
+//! The steps from a closed epoch to its dream.
 //!
 //! `observe.observing` → the handlers, as tasks → `observe.transcribed`, `observe.described` →
-//! `observe.observed` → a dream. Each step is written to the segment's `events.jsonl` and then put
-//! on the bus; a step that is written there is not taken again. The chain is a consumer of the
-//! journal, and passes an epoch only when all of this has happened, or when it is written down that
-//! it is owed: after a crash it begins again with the epoch it was at, and one that fails is tried
-//! again later and holds up nobody.
+//! `observe.observed` → a dream. Each step is appended to the segment's `events.jsonl` and then
+//! published on the bus; a step that is in that log is not taken again. The chain is a consumer of
+//! the journal. It advances past an epoch only when all steps are done or the epoch is stored in the
+//! work queue. After a crash it starts again with the same epoch. A failed epoch is retried later
+//! and does not delay the next one.
 
-mod agenda; // what is owed
-mod calendar; // what is due by the clock
-mod event_log; // what happened to a segment
+mod work_queue; // work that is pending
+mod calendar; // dreams that are due by the clock
+mod event_log; // the event log of a segment
 mod steps; // one segment, step by step
 
 use std::collections::BTreeSet;
@@ -27,102 +27,109 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::dream::{self, Dream};
-use crate::segment::{Segment, SegmentError, SegmentKey, folder_of, forget_deleted, write_whole};
+use crate::segment::{Segment, SegmentError, SegmentKey, folder_of, forget_deleted, write_durably};
 use crate::zone::Zone;
-use agenda::{Agenda, Owed, What};
 use calendar::Calendar;
 use event_log::EventLogs;
-use steps::Step;
+use steps::StepOutcome;
 use supervise::Day;
 use views::chronicle_if_exists;
 use wire::health_dir;
+use work_queue::{PendingWork, WorkItem, WorkQueue};
 
-pub use steps::Site;
+pub use steps::HandlerTarget;
 
 /// The name the chain has as a consumer of the journal.
 const CONSUMER: &str = "chain";
 
-/// Where it is kept what is due and what is owed.
+/// File of the calendar and the work queue, in the health folder.
 const STATE: &str = "chain.json";
 
-/// An epoch that ended longer ago is history: nobody waits for it, and it is described here rather
-/// than by a process of its own. Longer than the silence that ends an epoch.
+/// An epoch that ended longer ago is history: it is described in this process instead of by
+/// handlers, so that an import of years starts no thousands of processes. The limit has to be
+/// longer than the silence that closes an epoch.
 const HISTORY_MILLIS: i128 = 2 * 60 * 60 * 1_000;
 
-/// Files of one segment that somebody may announce at once. The rest is not looked at.
+/// Files that one announcement may name. The rest is ignored.
 const FILES_MAX: usize = 1_000;
 
-/// Bytes of what somebody says of a segment. Of a longer one handlers hear nothing.
+/// Bytes of the `meta` of an announcement. Handlers get an empty one instead of a longer one.
 const META_BYTES_MAX: usize = 64 * 1024;
 
-/// The program that a message comes from.
+/// Version of the program, in the `rev` field of messages.
 pub const REVISION: &str = env!("CARGO_PKG_VERSION");
 
-/// Who tells the steps of the chain. What says so was written down before it was put on the bus;
-/// the same step told by somebody else is not ours.
+/// The `by` field of messages of the chain. They are in the event log before they are on the bus;
+/// the same step with another sender is not a step of the chain.
 const BY: &str = "hansard";
 
-/// What the chain cannot do by itself.
-pub trait Hands {
-    /// Puts a message on the bus.
+/// What the chain needs from the daemon: the bus, the log, the clock and the supervisor's tasks.
+pub trait ChainRuntime {
+    /// Publishes a message on the bus.
     fn publish(&mut self, message: &Value);
 
-    /// Writes down that something went wrong.
+    /// Logs a warning.
     fn warn(&mut self, words: &str);
 
-    /// Tells a person so, too.
+    /// Logs an error and shows it to the user.
     fn alarm(&mut self, title: &str, words: &str);
 
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Whether all this is to end now.
+    /// Returns whether the daemon is stopping.
     fn is_stopping(&self) -> bool;
 
-    /// The user's own handlers for a file of that name.
-    fn handlers(&self, file: &str) -> Vec<String>;
+    /// Returns the names of the user's handlers for a file.
+    fn handlers_for(&self, file: &str) -> Vec<String>;
 
-    /// Starts a handler for a file in the folder of a segment, and waits until its process exists.
-    fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError>;
+    /// Starts a handler for a file of a segment and waits until its process exists.
+    fn start_handler(
+        &mut self,
+        target: &HandlerTarget,
+        handler: &str,
+        file: &str,
+    ) -> Result<HandlerStart, TaskError>;
 
-    /// Waits for the end of any of those that were started. Which it is, and its exit code; nothing
-    /// if all this is to end now.
-    fn finish(&mut self, runs: &[&str]) -> Option<(usize, i32)>;
+    /// Waits until one of the runs ends. Returns its index and exit code, or `None` if the daemon is
+    /// stopping.
+    fn wait_for_any(&mut self, runs: &[&str]) -> Option<(usize, i32)>;
 
-    /// Stores a dream to be dreamt soon, also after a crash.
-    fn dream(&mut self, dream: &Dream) -> Result<(), HandsError>;
+    /// Queues a dream. A queued dream survives a crash.
+    fn queue_dream(&mut self, dream: &Dream) -> Result<(), TaskError>;
 
-    /// Whether a program of the user is run instead of that dream: what it leaves is not known.
-    fn is_replaced(&self, dream: &Dream) -> bool;
+    /// Returns whether the user has a command of their own for this dream. The files that such a
+    /// command leaves are unknown.
+    fn has_replacement(&self, dream: &Dream) -> bool;
 }
 
-/// How a handler began.
+/// The result of starting a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Begun {
-    /// Under this ref.
+pub enum HandlerStart {
+    /// The handler runs under this ref.
     Running(String),
-    /// It has an exit code and never was a process.
+    /// The handler has an exit code, although its process never started.
     Ended(i32),
-    /// All this is to end now.
+    /// The daemon is stopping.
     Stopped,
 }
 
-/// Why a task was not stored.
+/// Why a task was not queued.
 #[derive(Debug, thiserror::Error)]
-pub enum HandsError {
-    #[error("cannot store a task now: {0}")]
-    NotNow(String),
+pub enum TaskError {
+    #[error("cannot queue a task now: {0}")]
+    Unavailable(String),
     #[error("cannot be run: {0}")]
-    Never(String),
+    Invalid(String),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    #[error("a journal in memory has no folders for its days")]
+    #[error("a journal in memory has no folder for segments")]
     NoFolder,
-    #[error("too much is owed already")]
+    #[error("the work queue is full")]
     Behind,
-    #[error("cannot write the events of a segment in `{path}`: {cause}")]
+    #[error("cannot use the event log of a segment in `{path}`: {cause}")]
     Events { path: PathBuf, cause: io::Error },
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -131,37 +138,37 @@ pub enum ChainError {
     #[error(transparent)]
     Append(#[from] AppendError),
     #[error(transparent)]
-    Hands(#[from] HandsError),
+    Task(#[from] TaskError),
 }
 
 impl ChainError {
-    /// Whether it is about one segment: the next one may go well.
+    /// Returns whether the error concerns one segment, so that the next one may succeed.
     fn is_about_one(&self) -> bool {
         match self {
             ChainError::Events { cause, .. }
             | ChainError::Segment(SegmentError::Io { cause, .. }) => !is_full(cause),
             ChainError::Segment(_) | ChainError::Read(_) => true,
-            ChainError::Hands(HandsError::Never(_)) => true,
+            ChainError::Task(TaskError::Invalid(_)) => true,
             ChainError::NoFolder
             | ChainError::Behind
             | ChainError::Append(_)
-            | ChainError::Hands(HandsError::NotNow(_)) => false,
+            | ChainError::Task(TaskError::Unavailable(_)) => false,
         }
     }
 }
 
-/// Whether nothing at all can be written now.
+/// Returns whether the error means that no file can be written now.
 fn is_full(error: &io::Error) -> bool {
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
 }
 
-/// How far the chain got.
+/// Whether the caller goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Went {
-    On,
-    /// It was told to end in the middle of an epoch.
-    Stopped,
+pub enum ChainFlow {
+    Continue,
+    /// The daemon is stopping; the current epoch is not done.
+    Stop,
 }
 
 /// The chain of one journal.
@@ -170,62 +177,62 @@ pub struct Chain {
     root: PathBuf,
     zone: Zone,
     calendar: Calendar,
-    agenda: Agenda,
-    /// Deletions whose segments are known to be gone.
+    queue: WorkQueue,
+    /// The journal's count of deletions when their segments were last removed.
     deletions: u64,
-    /// Days of which history came, to be dreamt of once all of it is there.
+    /// Days with new history, each dreamt of once when the journal has no more.
     days: BTreeSet<Day>,
     logs: EventLogs,
-    /// Messages that asked for something that cannot be done.
+    /// Messages with requests that cannot be fulfilled.
     refused: u64,
-    /// What was saved last.
+    /// The bytes saved last: an unchanged state is not written again.
     saved: Vec<u8>,
-    /// The chronicle that was read last, of a session up to a `seq`.
+    /// The chronicle read last: its session, its last `seq`, and itself.
     read: Option<(SessionId, u64, Arc<Chronicle>)>,
 }
 
-/// What survives a restart.
+/// State that survives a restart, as stored in `chain.json`.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
-struct Saved {
+struct ChainState {
     #[serde(flatten)]
     calendar: Calendar,
     #[serde(default)]
-    owed: Agenda,
+    owed: WorkQueue,
     #[serde(default)]
     deletions: u64,
     #[serde(default)]
     days: BTreeSet<Day>,
 }
 
-impl Saved {
-    /// What was saved. Damage is set aside and what it said begun anew; one that cannot be read now
-    /// may be read later.
-    fn load(root: &Path) -> Result<Saved, ChainError> {
+impl ChainState {
+    /// Loads the state. A damaged file is renamed and replaced by an empty state. An unreadable file
+    /// is an error, because it may be readable later.
+    fn load(root: &Path) -> Result<ChainState, ChainError> {
         let path = health_dir(root).join(STATE);
         let bytes = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Saved::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ChainState::default()),
             read => read.map_err(|cause| SegmentError::Io { path: path.clone(), cause })?,
         };
         Ok(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
-            // Where it cannot be set aside it is written over.
+            // If the rename fails, the next save overwrites the damaged file.
             let _ = std::fs::rename(&path, path.with_extension("json.damaged"));
-            Saved::default()
+            ChainState::default()
         }))
     }
 }
 
 impl Chain {
-    /// Goes on where it was.
+    /// Opens the chain at its saved state.
     pub fn open(journal: Journal, zone: Zone) -> Result<Chain, ChainError> {
         let root = journal.dir().ok_or(ChainError::NoFolder)?.to_owned();
-        let Saved { calendar, owed: agenda, deletions, days } = Saved::load(&root)?;
-        let logs = EventLogs::of(&root);
+        let ChainState { calendar, owed: queue, deletions, days } = ChainState::load(&root)?;
+        let logs = EventLogs::new(&root);
         Ok(Chain {
             journal,
             root,
             zone,
             calendar,
-            agenda,
+            queue,
             deletions,
             days,
             logs,
@@ -235,60 +242,61 @@ impl Chain {
         })
     }
 
-    /// Goes on with a journal that was opened again. What has been done stays known, also if there
-    /// was no room to write it down.
+    /// Continues with a reopened journal. The state in memory is kept, because a full disk may have
+    /// prevented its last save.
     pub fn reopen(&mut self, journal: Journal) {
         self.journal = journal;
         self.read = None;
     }
 
-    /// Whether something is owed that has failed before or has just been announced.
+    /// Returns whether work is pending: failed before, or just announced.
     pub fn is_behind(&self) -> bool {
-        !self.agenda.is_empty()
+        !self.queue.is_empty()
     }
 
-    /// Messages about segments that could be neither written down nor acted upon.
-    pub fn unheard(&self) -> u64 {
-        self.logs.homeless + self.refused
+    /// Counts messages about segments that could not be logged or handled.
+    pub fn unhandled_count(&self) -> u64 {
+        self.logs.unplaced + self.refused
     }
 
     fn position(&self) -> Result<u64, ChainError> {
         Ok(self.journal.consumer(CONSUMER)? + 1)
     }
 
-    /// Dreams again of segments and activities whose end was told to a daemon that is gone: what it
-    /// heard and had not written down yet is lost with it.
+    /// Queues dreams that an earlier daemon lost: it may have received the end of a segment or of an
+    /// activity and crashed before it queued the dream.
     ///
-    /// What a deletion that was cut off has left of segments goes, too.
-    pub fn recover(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
+    /// Also removes segments that an interrupted deletion has left.
+    pub fn recover(&mut self, now: Time, runtime: &mut dyn ChainRuntime) -> Result<(), ChainError> {
         let deletions = self.journal.deletions()?;
         if deletions != self.deletions {
             forget_deleted(&self.journal, &self.root)?;
             self.deletions = deletions;
-            self.save()?;
+            self.save_state()?;
         }
         let today = self.zone.day(now);
         for day in [today.yesterday(), today] {
             for segment in Segment::of_day(&self.root, day)? {
-                // What cannot be read says nothing of a dream that is owed.
-                let has = |like: &Value| event_log::has(segment.folder(), like).unwrap_or(false);
+                // An unreadable log is no evidence of a missing dream.
+                let has =
+                    |like: &Value| event_log::contains(segment.folder(), like).unwrap_or(false);
                 let dream = Dream::Segment(segment.key());
-                let is_owed = has(&observed()) && !has(&batched()) && !has(&dreamt());
-                if is_owed && !hands.is_replaced(&dream) {
-                    self.dream(&dream, hands)?;
+                let is_missing = has(&observed()) && !has(&batched()) && !has(&dreamt());
+                if is_missing && !runtime.has_replacement(&dream) {
+                    self.queue_dream(&dream, runtime)?;
                 }
             }
-            for dream in dream::without_outcome(&self.root, day) {
-                if !hands.is_replaced(&dream) {
-                    self.dream(&dream, hands)?;
+            for dream in dream::missing_outcomes(&self.root, day) {
+                if !runtime.has_replacement(&dream) {
+                    self.queue_dream(&dream, runtime)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The next events that were recorded; none if all are passed.
-    pub fn page(&self) -> Result<Vec<Recorded>, ChainError> {
+    /// Reads the next recorded events; empty at the end of the journal.
+    pub fn next_page(&self) -> Result<Vec<Recorded>, ChainError> {
         let position = self.position()?;
         if self.journal.tail()? < position {
             return Ok(Vec::new());
@@ -296,36 +304,39 @@ impl Chain {
         Ok(self.journal.recorded_from(position)?)
     }
 
-    /// Takes what was recorded, in order, and passes it. When there is nothing, the days of which
-    /// history came are dreamt of.
-    pub fn take(
+    /// Processes recorded events in order and advances past them. An empty page means that all of
+    /// history has arrived: then its days are dreamt of.
+    pub fn process_page(
         &mut self,
         recorded: &[Recorded],
         now: Time,
-        hands: &mut dyn Hands,
-    ) -> Result<Went, ChainError> {
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<ChainFlow, ChainError> {
         if recorded.is_empty() {
-            // There is nothing more to come of what was begun: its session was deleted meanwhile.
-            while let Some(owed) = self.agenda.at_hand() {
-                if self.attempt(owed, now, hands)? == Went::Stopped {
-                    return Ok(Went::Stopped);
+            // A current epoch that the journal no longer delivers belongs to a session deleted
+            // meanwhile. The attempt finds no session and removes it from the queue.
+            while let Some(work) = self.queue.current_epoch() {
+                if self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
+                    return Ok(ChainFlow::Stop);
                 }
             }
-            self.dream_of_days(hands)?;
+            self.queue_history_dreams(runtime)?;
         }
         for Recorded { position, event } in recorded {
             if event.kind != Kind::EpochClosed || event.fork_origin().is_some() {
                 continue;
             }
-            if hands.is_stopping() {
-                return Ok(Went::Stopped);
+            if runtime.is_stopping() {
+                return Ok(ChainFlow::Stop);
             }
             let (session_id, closed_at) = (event.session_id.clone(), event.created_at);
-            let what = What::Epoch { session_id, seq: event.seq, closed_at };
-            let owed = self.agenda.taken_up(what, now);
-            if self.attempt(owed, now, hands)? == Went::Stopped {
-                return Ok(Went::Stopped);
+            let item = WorkItem::Epoch { session_id, seq: event.seq, closed_at };
+            let work = self.queue.resume(item, now);
+            if self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
+                return Ok(ChainFlow::Stop);
             }
+            // One commit per epoch only for new ones. History is cheap to repeat, and its position is
+            // stored once per page.
             if !is_history(closed_at, now) {
                 self.journal.advance_consumer(CONSUMER, *position)?;
             }
@@ -333,67 +344,75 @@ impl Chain {
         if let Some(last) = recorded.last() {
             self.journal.advance_consumer(CONSUMER, last.position)?;
         }
-        Ok(Went::On)
+        Ok(ChainFlow::Continue)
     }
 
-    /// Does what is owed and can be tried now.
-    pub fn make_up(&mut self, now: Time, hands: &mut dyn Hands) -> Result<Went, ChainError> {
-        while let Some(owed) = self.agenda.due(now) {
-            if hands.is_stopping() || self.attempt(owed, now, hands)? == Went::Stopped {
-                return Ok(Went::Stopped);
+    /// Retries the pending work that is due.
+    pub fn retry_pending(
+        &mut self,
+        now: Time,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<ChainFlow, ChainError> {
+        while let Some(work) = self.queue.next_due(now) {
+            if runtime.is_stopping() || self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
+                return Ok(ChainFlow::Stop);
             }
         }
-        Ok(Went::On)
+        Ok(ChainFlow::Continue)
     }
 
-    /// Does what is due by the clock.
-    pub fn tick(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
-        // What cannot be stored now is due again.
+    /// Queues the dreams that are due by the clock.
+    pub fn run_schedule(
+        &mut self,
+        now: Time,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<(), ChainError> {
+        // A copy, so that after a failure the same dreams are due again.
         let mut calendar = self.calendar.clone();
-        for dream in calendar.due(now, &self.zone) {
-            self.dream(&dream, hands)?;
+        for dream in calendar.due_dreams(now, &self.zone) {
+            self.queue_dream(&dream, runtime)?;
         }
         self.calendar = calendar;
-        self.save()
+        self.save_state()
     }
 
-    /// Writes down what somebody else put on the bus.
-    pub fn note(&mut self, message: &Message) -> Result<(), ChainError> {
+    /// Appends a message of another sender to the event log of its segment.
+    pub fn log_message(&mut self, message: &Message) -> Result<(), ChainError> {
         if message.field("by").and_then(FieldValue::text).is_some_and(|by| by == BY) {
             return Ok(());
         }
         let failed = |cause| ChainError::Events { path: self.root.clone(), cause };
-        self.logs.note(message).map_err(failed)
+        self.logs.log_message(message).map_err(failed)
     }
 
-    /// Does what follows from it: what was announced is handled, and what has ended elsewhere is
-    /// dreamt of.
-    pub fn heed(
+    /// Reacts to a message of another sender: announced files go to handlers, and a segment or
+    /// activity that has ended is dreamt of.
+    pub fn handle_message(
         &mut self,
         message: &Message,
         now: Time,
-        hands: &mut dyn Hands,
+        runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
         let message = &message.to_json();
-        // What came of history is written down already.
+        // Dreams over history (`batch`) write their outcomes themselves.
         if message["by"] == BY || message["batch"] == true {
             return Ok(());
         }
         let text = |name: &str| message.get(name).and_then(Value::as_str);
         match (text("tract"), text("event")) {
-            (Some("observe"), Some("observing")) => return self.announce(message, now),
+            (Some("observe"), Some("observing")) => return self.queue_announcement(message, now),
             (Some("observe"), Some("observed")) => {
                 if let Some(key) = self.logs.segment_of(message) {
-                    return self.dream(&Dream::Segment(key), hands);
+                    return self.queue_dream(&Dream::Segment(key), runtime);
                 }
             }
             (Some("activity"), Some("recorded")) => {
-                let day = event_log::text(message, "day").and_then(|day| Day::parse(&day));
-                let of = text("facet").zip(text("id"));
-                let of = of.filter(|(facet, id)| is_facet(facet) && is_name(id));
-                if let Some((day, (facet, id))) = day.zip(of) {
+                let day = event_log::text_field(message, "day").and_then(|day| Day::parse(&day));
+                let name = text("facet").zip(text("id"));
+                let name = name.filter(|(facet, id)| is_facet(facet) && is_name(id));
+                if let Some((day, (facet, id))) = day.zip(name) {
                     let (facet, id) = (facet.to_owned(), id.to_owned());
-                    return self.dream(&Dream::Activity { day, facet, id }, hands);
+                    return self.queue_dream(&Dream::Activity { day, facet, id }, runtime);
                 }
             }
             _ => return Ok(()),
@@ -402,8 +421,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Somebody else has put files into a segment: they are owed to the user's handlers.
-    fn announce(&mut self, message: &Value, now: Time) -> Result<(), ChainError> {
+    /// Queues files that another program has put into a segment for the user's handlers.
+    fn queue_announcement(&mut self, message: &Value, now: Time) -> Result<(), ChainError> {
         let key = self.logs.segment_of(message);
         let Some((key, files)) = key.zip(message["files"].as_array()) else {
             self.refused += 1;
@@ -415,113 +434,134 @@ impl Chain {
                 names.push(name.to_owned());
             }
         }
-        if self.agenda.is_full() {
+        if self.queue.is_full() {
             return Err(ChainError::Behind);
         }
         let meta = message.get("meta").filter(|meta| meta.to_string().len() <= META_BYTES_MAX);
         let meta = meta.cloned().unwrap_or_else(|| json!({}));
-        let announced = self.number_of(message, &key, now)?;
-        let what = What::Announced { key, files: names, meta, announced };
-        self.agenda.add(what.clone(), now);
-        self.save().inspect_err(|_| {
-            // It is heard again, and then it is not another one.
-            self.agenda.remove(&what);
+        let announced = self.announcement_number(message, &key, now)?;
+        let item = WorkItem::Announced { key, files: names, meta, announced };
+        self.queue.add_new(item.clone(), now);
+        self.save_state().inspect_err(|_| {
+            // The caller delivers the message again. Left in the queue, it would count as another
+            // announcement and get another number.
+            self.queue.remove(&item);
         })
     }
 
-    /// The number that an announcement goes by: when it was said, or the next one where that is not
-    /// said or another announcement about the segment has it.
-    fn number_of(&self, message: &Value, key: &SegmentKey, now: Time) -> Result<i64, ChainError> {
+    /// Returns the number of an announcement: its `ts`, or the current time without one. If another
+    /// announcement about the segment has the number, the next free one.
+    fn announcement_number(
+        &self,
+        message: &Value,
+        key: &SegmentKey,
+        now: Time,
+    ) -> Result<i64, ChainError> {
         let millis = i64::try_from(now.nanos() / 1_000_000).unwrap_or(0);
         let mut number = message["ts"].as_i64().unwrap_or(millis);
         let Some(folder) = folder_of(&self.root, key) else { return Ok(number) };
         let mut ours = observed();
         ours["by"] = json!(BY);
-        let told = event_log::numbers(&folder, &ours, "announced");
-        let told = told.map_err(|cause| ChainError::Events { path: folder, cause })?;
-        while told.contains(&number) || self.agenda.has_announced(key, number) {
+        let used = event_log::field_values(&folder, &ours, "announced");
+        let used = used.map_err(|cause| ChainError::Events { path: folder, cause })?;
+        while used.contains(&number) || self.queue.has_announced(key, number) {
             number = number.wrapping_add(1);
         }
         Ok(number)
     }
 
-    /// Stores a dream; one that can never be run is counted.
-    fn dream(&mut self, dream: &Dream, hands: &mut dyn Hands) -> Result<(), ChainError> {
-        match hands.dream(dream) {
-            Err(HandsError::Never(_)) => self.refused += 1,
-            dreamt => dreamt?,
+    /// Queues a dream. An invalid one is counted and dropped.
+    fn queue_dream(
+        &mut self,
+        dream: &Dream,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<(), ChainError> {
+        match runtime.queue_dream(dream) {
+            Err(TaskError::Invalid(_)) => self.refused += 1,
+            queued => queued?,
         }
         Ok(())
     }
 
-    /// Does one thing that is owed, or writes down that it still is.
-    fn attempt(
+    /// Does one piece of work, or stores it for a later retry.
+    fn attempt_work(
         &mut self,
-        mut owed: Owed,
+        mut work: PendingWork,
         now: Time,
-        hands: &mut dyn Hands,
-    ) -> Result<Went, ChainError> {
-        match self.do_owed(&mut owed, now, hands) {
-            Ok(Step::Done) => {
-                if !owed.is_first() {
-                    self.dream_of_days(hands)?;
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<ChainFlow, ChainError> {
+        match self.run_work(&mut work, now, runtime) {
+            Ok(StepOutcome::Done) => {
+                // Before the item is removed: after a crash in between it is retried, and its day is
+                // dreamt of again.
+                if !work.is_first_try() {
+                    self.queue_history_dreams(runtime)?;
                 }
-                self.agenda.remove(&owed.what);
+                self.queue.remove(&work.item);
             }
-            Ok(Step::Stopped) => return Ok(Went::Stopped),
-            Ok(Step::Failed) => self.put_off(owed, now)?,
+            Ok(StepOutcome::Stopped) => return Ok(ChainFlow::Stop),
+            Ok(StepOutcome::Failed) => self.schedule_retry(work, now)?,
             Err(error) if !error.is_about_one() => return Err(error),
-            Err(error) if owed.is_last() => {
-                hands.alarm("A segment was given up", &error.to_string());
-                self.agenda.remove(&owed.what);
+            Err(error) if work.is_last_try() => {
+                runtime.alarm("A segment was given up", &error.to_string());
+                self.queue.remove(&work.item);
             }
             Err(error) => {
-                if owed.is_first() {
-                    hands.warn(&format!("a segment is tried again later: {error}"));
+                if work.is_first_try() {
+                    runtime.warn(&format!("a segment is tried again later: {error}"));
                 }
-                self.put_off(owed, now)?;
+                self.schedule_retry(work, now)?;
             }
         }
-        self.save()?;
-        Ok(Went::On)
+        self.save_state()?;
+        Ok(ChainFlow::Continue)
     }
 
-    fn do_owed(
+    fn run_work(
         &mut self,
-        owed: &mut Owed,
+        work: &mut PendingWork,
         now: Time,
-        hands: &mut dyn Hands,
-    ) -> Result<Step, ChainError> {
-        match owed.what.clone() {
-            What::Epoch { session_id, seq, closed_at } => {
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<StepOutcome, ChainError> {
+        match work.item.clone() {
+            WorkItem::Epoch { session_id, seq, closed_at } => {
                 let Some((segment, chronicle)) = self.segment_of(&session_id, seq)? else {
-                    return Ok(Step::Done);
+                    return Ok(StepOutcome::Done);
                 };
                 if is_history(closed_at, now) {
-                    self.describe_here(&segment, &chronicle, hands)?;
-                    return Ok(Step::Done);
+                    self.describe_inline(&segment, &chronicle, runtime)?;
+                    return Ok(StepOutcome::Done);
                 }
-                self.observe(&segment, owed, now, hands)
+                self.observe_epoch(&segment, work, now, runtime)
             }
-            What::Announced { key, files, meta, announced } => {
-                let Some(folder) = folder_of(&self.root, &key) else { return Ok(Step::Done) };
-                // Files may be put there anew and announced again: each time is one of its own.
+            WorkItem::Announced { key, files, meta, announced } => {
+                let Some(folder) = folder_of(&self.root, &key) else {
+                    return Ok(StepOutcome::Done);
+                };
+                // The same files may be replaced and announced again: the number tells the
+                // announcements apart.
                 let like = json!({"announced": announced});
-                self.observe_announced(&Site { key, folder, meta }, &files, like, owed, hands)
+                self.observe_announced(
+                    &HandlerTarget { key, folder, meta },
+                    &files,
+                    like,
+                    work,
+                    runtime,
+                )
             }
         }
     }
 
-    fn put_off(&mut self, owed: Owed, now: Time) -> Result<(), ChainError> {
-        if owed.is_first() && self.agenda.is_full() {
+    fn schedule_retry(&mut self, work: PendingWork, now: Time) -> Result<(), ChainError> {
+        if work.is_first_try() && self.queue.is_full() {
             return Err(ChainError::Behind);
         }
-        self.agenda.try_later(owed, now);
+        self.queue.retry_later(work, now);
         Ok(())
     }
 
-    /// The folder of the epoch that an event closes, and the chronicle it is a chapter of; `None`
-    /// for a session that is gone, and for a second report of one end.
+    /// Returns the segment of the epoch that an event closes, and the chronicle of its session.
+    /// Returns `None` if the session is deleted or the event reports the same end a second time.
     fn segment_of(
         &mut self,
         session: &SessionId,
@@ -542,8 +582,8 @@ impl Chain {
         }
     }
 
-    /// The chronicle of a session as of now. Of history, the epochs of one session come one after
-    /// the other: it is read once for all of them.
+    /// Returns the current chronicle of a session. The epochs of one session of history arrive one
+    /// after the other, so the last chronicle is cached.
     fn chronicle_of(
         &mut self,
         session: &SessionInfo,
@@ -561,22 +601,22 @@ impl Chain {
         Ok(Some(chronicle))
     }
 
-    fn dream_of_days(&mut self, hands: &mut dyn Hands) -> Result<(), ChainError> {
+    fn queue_history_dreams(&mut self, runtime: &mut dyn ChainRuntime) -> Result<(), ChainError> {
         if self.days.is_empty() {
             return Ok(());
         }
         while let Some(day) = self.days.first().copied() {
-            self.dream(&Dream::Segments(day), hands)?;
+            self.queue_dream(&Dream::Segments(day), runtime)?;
             self.days.remove(&day);
         }
-        self.save()
+        self.save_state()
     }
 
-    /// Keeps what has changed.
-    fn save(&mut self) -> Result<(), ChainError> {
-        let saved = Saved {
+    /// Saves the state if it has changed.
+    fn save_state(&mut self) -> Result<(), ChainError> {
+        let saved = ChainState {
             calendar: self.calendar.clone(),
-            owed: self.agenda.clone(),
+            owed: self.queue.clone(),
             deletions: self.deletions,
             days: self.days.clone(),
         };
@@ -591,7 +631,7 @@ impl Chain {
             }
             _ => {}
         }
-        write_whole(&folder, STATE, &bytes)?;
+        write_durably(&folder, STATE, &bytes)?;
         self.saved = bytes;
         Ok(())
     }
@@ -601,27 +641,28 @@ fn is_history(closed_at: Time, now: Time) -> bool {
     (now.nanos() - closed_at.nanos()) / 1_000_000 > HISTORY_MILLIS
 }
 
-/// What the log of a segment has when all its handlers are done, when that was long ago, and when
-/// it was dreamt of.
+/// Matches the log line of a segment whose handlers are done.
 fn observed() -> Value {
     json!({"tract": "observe", "event": "observed"})
 }
 
+/// Matches the log line of a segment that came as history.
 fn batched() -> Value {
     json!({"tract": "observe", "event": "observed", "batch": true})
 }
 
+/// Matches the log line of a completed dream of a segment.
 fn dreamt() -> Value {
     json!({"tract": "dream", "event": "completed", "mode": "segment"})
 }
 
-/// Whether a text can be the name of a file, and an argument of a command, and nothing else.
+/// Returns whether a text is safe as a file name and as an argument of a command.
 fn is_name(text: &str) -> bool {
     let is_fine = |c: char| !c.is_control() && c != '/' && c != '\\';
     !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_fine)
 }
 
-/// Whether a text can be a project, which is a name or a folder, and an argument of a command.
+/// Returns whether a text is safe as a project (a name or a folder) and as an argument of a command.
 fn is_facet(text: &str) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(char::is_control);
     !text.starts_with('-') && text.strip_prefix('/').unwrap_or(text).split('/').all(is_part)

@@ -1,7 +1,7 @@
-//! What was done on a day: the sessions of each project, and what they add up to.
+//! The digest of a day: the sessions and activities of each project.
 //!
-//! Everything is folded from the journal, so any day can be asked for, whether somebody was there
-//! to follow it or not.
+//! It is computed from the journal alone, so it exists for every day, also for days on which no
+//! daemon was running.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::zone::Zone;
 use supervise::Day;
 use views::chronicle_if_exists;
 
-/// What sessions are counted under that work in no folder anybody knows.
+/// The project of sessions whose working folder is unknown.
 const NO_PROJECT: &str = "elsewhere";
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-/// What was done on a day.
+/// The digest of a day.
 #[derive(Clone, Debug, Serialize)]
 pub struct DayDigest {
     pub day: Day,
-    /// By name.
+    /// Sorted by name.
     pub projects: Vec<ProjectDay>,
 }
 
@@ -33,7 +33,7 @@ pub struct DayDigest {
 pub struct ProjectDay {
     pub project: String,
     pub activities: Vec<Activity>,
-    /// In the order they began that day.
+    /// Sorted by their start on that day.
     pub sessions: Vec<SessionDay>,
 }
 
@@ -48,9 +48,9 @@ pub struct SessionDay {
 }
 
 impl DayDigest {
-    /// The digest of a day. An epoch belongs to the day it began on.
-    pub fn of(journal: &Journal, zone: &Zone, day: Day) -> Result<DayDigest, ReadError> {
-        let mut projects: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    /// Computes the digest of a day. An epoch belongs to the day it began on.
+    pub fn for_day(journal: &Journal, zone: &Zone, day: Day) -> Result<DayDigest, ReadError> {
+        let mut projects: BTreeMap<String, Vec<SessionChronicle>> = BTreeMap::new();
         let Some((begin, end)) = zone.bounds(day) else {
             return Ok(DayDigest { day, projects: Vec::new() });
         };
@@ -63,10 +63,14 @@ impl DayDigest {
                     continue;
                 }
                 let Some(chronicle) = chronicle_if_exists(journal, &session.id)? else { continue };
-                let is_told = chronicle.chapters().any(|chapter| is_of(&chapter, begin, end));
-                if is_told {
+                let is_today =
+                    chronicle.chapters().any(|chapter| began_within(&chapter, begin, end));
+                if is_today {
                     let project = project_of(&session).to_owned();
-                    projects.entry(project).or_default().push(Told { session, chronicle });
+                    projects
+                        .entry(project)
+                        .or_default()
+                        .push(SessionChronicle { session, chronicle });
                 }
             }
             after = page.next;
@@ -76,38 +80,44 @@ impl DayDigest {
         }
         let projects = projects.into_iter();
         let projects =
-            projects.map(|(project, told)| project_day(project, &told, begin, end, zone));
+            projects.map(|(project, sessions)| project_day(project, &sessions, begin, end, zone));
         Ok(DayDigest { day, projects: projects.collect() })
     }
 }
 
-/// A session and what it tells.
-struct Told {
+/// A session with its chronicle.
+struct SessionChronicle {
     session: SessionInfo,
     chronicle: Chronicle,
 }
 
-/// What work in a session is counted under.
+/// Returns the project of a session: its project, else the name of its folder.
 pub(crate) fn project_of(session: &SessionInfo) -> &str {
     let folder =
         session.cwd.as_deref().and_then(|cwd| cwd.rsplit('/').find(|part| !part.is_empty()));
     session.project.as_deref().or(folder).unwrap_or(NO_PROJECT)
 }
 
-/// What somebody called the session, without secrets as everything here.
+/// Returns the title of a session with secrets redacted.
 fn title(session: &SessionInfo) -> Option<String> {
     session.title.as_deref().map(|title| Redactor::new().redact(title).into_owned())
 }
 
-fn is_of(chapter: &Chapter<'_>, begin: Time, end: Time) -> bool {
+fn began_within(chapter: &Chapter<'_>, begin: Time, end: Time) -> bool {
     (begin..end).contains(&chapter.epoch.started_at)
 }
 
-fn project_day(project: String, told: &[Told], begin: Time, end: Time, zone: &Zone) -> ProjectDay {
+fn project_day(
+    project: String,
+    chronicles: &[SessionChronicle],
+    begin: Time,
+    end: Time,
+    zone: &Zone,
+) -> ProjectDay {
     let mut sessions = Vec::new();
     let mut work: Vec<(String, &str, Vec<&Stretch>, Vec<DigestFact>)> = Vec::new();
-    for Told { session, chronicle } in told {
-        let chapters = chronicle.chapters().filter(|chapter| is_of(chapter, begin, end));
+    for SessionChronicle { session, chronicle } in chronicles {
+        let chapters = chronicle.chapters().filter(|chapter| began_within(chapter, begin, end));
         let chapters: Vec<Chapter<'_>> = chapters.collect();
         let facts: Vec<DigestFact> =
             chapters.iter().flat_map(|chapter| chapter.facts.clone()).collect();

@@ -1,8 +1,8 @@
-//! What is made of segments once they are there: activities by project, and the digest of a day.
+//! Dreams: jobs that derive activities by project and daily digests from segments.
 //!
-//! Every mode can be run again at any time: it computes everything anew and replaces what it wrote.
-//! What it tells goes out before it is written down, so a run that was cut off tells it again rather
-//! than not at all.
+//! Every dream can be repeated at any time: it computes its results from scratch and replaces its
+//! files. Events are published before the files are written, so an interrupted dream publishes an
+//! event twice rather than never.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use supervise::safe_form;
 
 use crate::day_digest::DayDigest;
-use crate::segment::{Hold, Segment, SegmentError, SegmentKey, put_whole, write_whole};
+use crate::segment::{Segment, SegmentError, SegmentKey, SegmentLock, write_atomic, write_durably};
 use crate::zone::Zone;
 use supervise::Day;
 use views::chronicle_if_exists;
@@ -26,24 +26,24 @@ const ACTIVITIES: &str = "activities.json";
 const DIGEST: &str = "digest.json";
 const EVENTS: &str = "events.jsonl";
 
-/// What to make.
+/// A job and its subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Dream {
-    /// A segment has come: its day's activities go on or are over.
+    /// A new segment: update the activities of its day.
     Segment(SegmentKey),
-    /// Many segments of a day have come at once, of history: what came of it is written as well.
+    /// Many segments of history on one day: update its activities and write their outcomes.
     Segments(Day),
-    /// An activity is over: what came of it.
+    /// An activity is over: write its outcome.
     Activity { day: Day, facet: String, id: String },
-    /// Nobody has worked for an hour since this segment: everything is over.
+    /// An hour of silence after this segment: end all activities of its day.
     Flush(SegmentKey),
-    /// The day is over.
+    /// The day is over: write its digest.
     Daily(Day),
 }
 
-/// Something to be told on the bus.
+/// A message of a dream for the bus.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Told {
+pub struct DreamEvent {
     pub tract: &'static str,
     pub event: &'static str,
     pub fields: Map<String, Value>,
@@ -53,7 +53,7 @@ pub struct Told {
 pub enum DreamError {
     #[error("there is no activity `{id}` of `{facet}` on {day}")]
     NoActivity { day: Day, facet: String, id: String },
-    #[error("a journal in memory has no folders for its days")]
+    #[error("a journal in memory has no folder for segments")]
     NoFolder,
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -61,18 +61,18 @@ pub enum DreamError {
     Read(#[from] ReadError),
 }
 
-/// An activity as it is kept.
+/// An activity as stored in `activities.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptActivity {
+struct StoredActivity {
     #[serde(flatten)]
     activity: Activity,
-    /// It is over, and everybody was told.
+    /// The activity is over and `activity.recorded` was published.
     recorded: bool,
 }
 
-/// What came of an activity.
+/// The outcome of an activity, as stored in its file.
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct ActivityOutcome<'a> {
     #[serde(flatten)]
     activity: &'a Activity,
     work: Vec<String>,
@@ -81,61 +81,62 @@ struct Outcome<'a> {
 }
 
 impl Dream {
-    /// Makes it, and tells what happens.
+    /// Runs the dream and publishes its events.
     pub fn run(
         &self,
         journal: &Journal,
         zone: &Zone,
         now: Time,
-        tell: &mut dyn FnMut(Told),
+        emit: &mut dyn FnMut(DreamEvent),
     ) -> Result<(), DreamError> {
         let began = Instant::now();
         let root = journal.dir().ok_or(DreamError::NoFolder)?;
-        let mut about = self.about();
-        if self.was_cut_off(root) {
+        let mut about = self.common_fields();
+        if self.was_interrupted(root) {
             about.insert("again".to_owned(), true.into());
         }
         let mut started = about.clone();
-        started.extend(fields(json!({"count": 1, "groups": 1})));
-        tell(Told { tract: "dream", event: "started", fields: started });
-        let outcome = self.make(journal, root, zone, now, &about, tell);
+        started.extend(object_fields(json!({"count": 1, "groups": 1})));
+        emit(DreamEvent { tract: "dream", event: "started", fields: started });
+        let outcome = self.execute(journal, root, zone, now, &about, emit);
         let failed = u64::from(outcome.is_err());
         let mut completed = about;
-        completed.extend(fields(json!({
+        completed.extend(object_fields(json!({
             "success": 1 - failed,
             "failed": failed,
             "duration_ms": began.elapsed().as_millis() as u64,
         })));
-        tell(Told { tract: "dream", event: "completed", fields: completed });
+        emit(DreamEvent { tract: "dream", event: "completed", fields: completed });
         outcome
     }
 
-    fn make(
+    fn execute(
         &self,
         journal: &Journal,
         root: &Path,
         zone: &Zone,
         now: Time,
         about: &Map<String, Value>,
-        tell: &mut dyn FnMut(Told),
+        emit: &mut dyn FnMut(DreamEvent),
     ) -> Result<(), DreamError> {
-        // From the first look at a session to the last byte: whoever deletes one waits for it.
-        let _hold = Hold::to_write_of_all(root)?;
+        // Held from the first read to the last write: a deletion meanwhile waits and then removes
+        // what was written of the deleted session.
+        let _lock = SegmentLock::for_all_sessions(root)?;
         match self {
             Dream::Segment(key) => {
                 let is_over = |activity: &Activity| activity.is_over(now);
-                update_activities(journal, root, key.day(), Some(key), &is_over, about, tell)
+                update_activities(journal, root, key.day(), Some(key), &is_over, about, emit)
             }
             Dream::Segments(day) => {
                 let is_over = |activity: &Activity| activity.is_over(now);
-                update_activities(journal, root, *day, None, &is_over, about, tell)
+                update_activities(journal, root, *day, None, &is_over, about, emit)
             }
             Dream::Flush(key) => {
-                update_activities(journal, root, key.day(), Some(key), &|_| true, about, tell)
+                update_activities(journal, root, key.day(), Some(key), &|_| true, about, emit)
             }
             Dream::Activity { day, facet, id } => {
                 let is_it = |it: &Activity| it.facet == *facet && it.id == *id;
-                let mut kept = kept_activities(root, *day).into_iter().map(|kept| kept.activity);
+                let mut kept = load_activities(root, *day).into_iter().map(|kept| kept.activity);
                 let activity = kept.find(is_it).ok_or_else(|| DreamError::NoActivity {
                     day: *day,
                     facet: facet.clone(),
@@ -144,8 +145,8 @@ impl Dream {
                 write_outcome(journal, root, *day, &activity)
             }
             Dream::Daily(day) => {
-                let digest = DayDigest::of(journal, zone, *day)?;
-                Ok(put_whole(&day_folder(root, *day), DIGEST, &pretty(&digest))?)
+                let digest = DayDigest::for_day(journal, zone, *day)?;
+                Ok(write_atomic(&day_folder(root, *day), DIGEST, &pretty_json(&digest))?)
             }
         }
     }
@@ -159,17 +160,16 @@ impl Dream {
         }
     }
 
-    /// What every message about it says.
-    fn about(&self) -> Map<String, Value> {
-        let mut about = fields(json!({"mode": self.mode(), "day": self.day()}));
+    /// Returns the fields that all its events have.
+    fn common_fields(&self) -> Map<String, Value> {
+        let mut about = object_fields(json!({"mode": self.mode(), "day": self.day()}));
         match self {
-            Dream::Segment(key) | Dream::Flush(key) => {
-                about.extend(fields(json!({"segment": key.segment(), "stream": key.stream()})))
-            }
+            Dream::Segment(key) | Dream::Flush(key) => about
+                .extend(object_fields(json!({"segment": key.segment(), "stream": key.stream()}))),
             Dream::Activity { facet, id, .. } => {
-                about.extend(fields(json!({"activity": id, "facet": facet})));
+                about.extend(object_fields(json!({"activity": id, "facet": facet})));
             }
-            Dream::Segments(_) => about.extend(fields(json!({"batch": true}))),
+            Dream::Segments(_) => about.extend(object_fields(json!({"batch": true}))),
             Dream::Daily(_) => {}
         }
         about
@@ -182,8 +182,8 @@ impl Dream {
         }
     }
 
-    /// Whether it was begun before and never completed, as far as the segment's events tell.
-    fn was_cut_off(&self, root: &Path) -> bool {
+    /// Returns whether the segment's event log has a start of this dream without an end.
+    fn was_interrupted(&self, root: &Path) -> bool {
         let (Dream::Segment(key) | Dream::Flush(key)) = self else { return false };
         let Ok(Some(segment)) = Segment::find(root, key) else { return false };
         let Ok(text) = std::fs::read_to_string(segment.folder().join(EVENTS)) else { return false };
@@ -197,7 +197,7 @@ impl Dream {
     }
 }
 
-/// Computes the activities of a day, tells which go on and which are over, and keeps them.
+/// Computes the activities of a day, publishes which are live and which are over, and stores them.
 fn update_activities(
     journal: &Journal,
     root: &Path,
@@ -205,38 +205,45 @@ fn update_activities(
     key: Option<&SegmentKey>,
     is_over: &dyn Fn(&Activity) -> bool,
     about: &Map<String, Value>,
-    tell: &mut dyn FnMut(Told),
+    emit: &mut dyn FnMut(DreamEvent),
 ) -> Result<(), DreamError> {
-    let before = kept_activities(root, day);
-    // What it is called may change with what is done; where it began does not.
+    let before = load_activities(root, day);
+    // Matched by the first segment: the id of an activity may change as work goes on, its start
+    // does not.
     let was_recorded = |activity: &Activity| {
-        let is_it = |kept: &&KeptActivity| {
+        let is_it = |kept: &&StoredActivity| {
             kept.activity.facet == activity.facet
                 && kept.activity.segments.first() == activity.segments.first()
         };
         before.iter().find(is_it).is_some_and(|kept| kept.recorded)
     };
-    let mut now_kept = Vec::new();
+    let mut stored = Vec::new();
     for activity in activities_of_day(journal, root, day)? {
         let is_here = key.is_some_and(|key| activity.segments.iter().any(|it| it == key.segment()));
-        let is_told = was_recorded(&activity);
-        let recorded = is_told || is_over(&activity);
-        if recorded && !is_told {
-            tell(told_of("recorded", day, &activity, about));
+        let was_announced = was_recorded(&activity);
+        let recorded = was_announced || is_over(&activity);
+        if recorded && !was_announced {
+            emit(activity_event("recorded", day, &activity, about));
+            // The chain ignores events of history, so no dream for this outcome would follow.
             if key.is_none() {
                 write_outcome(journal, root, day, &activity)?;
             }
         } else if !recorded && is_here {
-            tell(told_of("live", day, &activity, about));
+            emit(activity_event("live", day, &activity, about));
         }
-        now_kept.push(KeptActivity { activity, recorded });
+        stored.push(StoredActivity { activity, recorded });
     }
-    Ok(write_whole(&day_folder(root, day), ACTIVITIES, &pretty(&now_kept))?)
+    Ok(write_durably(&day_folder(root, day), ACTIVITIES, &pretty_json(&stored))?)
 }
 
-fn told_of(event: &'static str, day: Day, activity: &Activity, about: &Map<String, Value>) -> Told {
+fn activity_event(
+    event: &'static str,
+    day: Day,
+    activity: &Activity,
+    about: &Map<String, Value>,
+) -> DreamEvent {
     let Activity { facet, id, stream, segments, description, active_entities, .. } = activity;
-    let mut told = fields(json!({
+    let mut event_fields = object_fields(json!({
         "facet": facet,
         "day": day,
         "segment": about.get("segment").cloned().unwrap_or_else(|| json!(segments.last())),
@@ -246,17 +253,17 @@ fn told_of(event: &'static str, day: Day, activity: &Activity, about: &Map<Strin
         "description": description,
         "active_entities": active_entities,
     }));
-    told.extend(match event {
-        "live" => fields(json!({"since": segments.first(), "level": activity.level})),
-        _ => fields(json!({"segments": segments, "level_avg": activity.level_avg})),
+    event_fields.extend(match event {
+        "live" => object_fields(json!({"since": segments.first(), "level": activity.level})),
+        _ => object_fields(json!({"segments": segments, "level_avg": activity.level_avg})),
     });
     for mark in ["again", "batch"] {
-        told.extend(about.get(mark).map(|value| (mark.to_owned(), value.clone())));
+        event_fields.extend(about.get(mark).map(|value| (mark.to_owned(), value.clone())));
     }
-    Told { tract: "activity", event, fields: told }
+    DreamEvent { tract: "activity", event, fields: event_fields }
 }
 
-/// The activities of all segments of a day.
+/// Computes the activities of all segments of a day.
 fn activities_of_day(
     journal: &Journal,
     root: &Path,
@@ -287,7 +294,7 @@ fn activities_of_day(
     Ok(activities(worked))
 }
 
-/// Writes down what came of an activity.
+/// Writes the outcome of an activity.
 fn write_outcome(
     journal: &Journal,
     root: &Path,
@@ -311,35 +318,35 @@ fn write_outcome(
             }
         }
     }
-    let outcome = Outcome { activity, work, problems, open_ends };
-    let folder = outcomes(root, day);
+    let outcome = ActivityOutcome { activity, work, problems, open_ends };
+    let folder = outcome_folder(root, day);
     std::fs::create_dir_all(&folder)
         .map_err(|cause| SegmentError::Io { path: folder.clone(), cause })?;
-    Ok(put_whole(&folder, &outcome_name(activity), &pretty(&outcome))?)
+    Ok(write_atomic(&folder, &outcome_name(activity), &pretty_json(&outcome))?)
 }
 
-/// The activities of a day that are over and have no outcome yet.
-pub(crate) fn without_outcome(root: &Path, day: Day) -> Vec<Dream> {
-    let over = kept_activities(root, day).into_iter().filter(|kept| kept.recorded);
+/// Returns dreams for the activities of a day that are over and lack an outcome.
+pub(crate) fn missing_outcomes(root: &Path, day: Day) -> Vec<Dream> {
+    let over = load_activities(root, day).into_iter().filter(|kept| kept.recorded);
     let bare = over.map(|kept| kept.activity).filter(|activity| {
-        let path = outcomes(root, day).join(outcome_name(activity));
+        let path = outcome_folder(root, day).join(outcome_name(activity));
         matches!(path.try_exists(), Ok(false))
     });
     bare.map(|Activity { facet, id, .. }| Dream::Activity { day, facet, id }).collect()
 }
 
-/// The activities as they were kept; none where they cannot be read: they are computed anew.
-fn kept_activities(root: &Path, day: Day) -> Vec<KeptActivity> {
+/// Reads the stored activities of a day. An unreadable file counts as empty: they are recomputed.
+fn load_activities(root: &Path, day: Day) -> Vec<StoredActivity> {
     let bytes = std::fs::read(day_folder(root, day).join(ACTIVITIES)).ok();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
-/// Where the outcomes of a day's activities are.
-fn outcomes(root: &Path, day: Day) -> PathBuf {
+/// Returns the folder with the outcomes of a day.
+fn outcome_folder(root: &Path, day: Day) -> PathBuf {
     day_folder(root, day).join("activities")
 }
 
-/// A segment is one of its stream, so both together are one activity.
+/// Returns the file name of an outcome. An id is unique only within its stream.
 fn outcome_name(activity: &Activity) -> String {
     format!("{}.{}.json", activity.stream, safe_form(&activity.id))
 }
@@ -348,13 +355,13 @@ fn day_folder(root: &Path, day: Day) -> PathBuf {
     root.join(day.to_string())
 }
 
-fn pretty(value: &impl Serialize) -> Vec<u8> {
+fn pretty_json(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(value).expect("names and numbers always encode");
     bytes.push(b'\n');
     bytes
 }
 
-fn fields(value: Value) -> Map<String, Value> {
+fn object_fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
         _ => Map::new(),

@@ -1,23 +1,26 @@
-//! What is made of epochs that are over: segments, activities, and the digest of a day.
+//! Derives segments, activities and daily digests from closed epochs.
 //!
 //! `Chain` is a consumer of the journal. It takes each epoch that closes through its steps (a
-//! segment folder, handlers, a dream) and writes down what it still owes, so that a crash at any
+//! segment folder, handlers, a dream) and stores the work that is pending, so that a crash at any
 //! instant repeats a step rather than losing it.
 //!
-//! Not here: threads, the bus connection and the supervisor's tasks (`daemon` lends them as `Hands`).
+//! Not here: threads, the bus connection and the supervisor's tasks (`daemon` provides them as
+//! `ChainRuntime`).
 
 mod zone; // the local time zone
-mod segment; // an epoch that is over, as a folder of its own
-mod day_digest; // what was done on a day
+mod segment; // a closed epoch as a folder
+mod day_digest; // the work of a day by project
 mod dream; // activities and digests made from segments
-mod chain; // from an epoch that closes to what people read of it
+mod chain; // the steps from a closed epoch to its dream
 
-pub use chain::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
+pub use chain::{
+    Chain, ChainError, ChainFlow, ChainRuntime, HandlerStart, HandlerTarget, REVISION, TaskError,
+};
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
-pub use dream::{Dream, DreamError, Told};
+pub use dream::{Dream, DreamError, DreamEvent};
 pub use segment::{
-    Described, Meta, Segment, SegmentError, SegmentKey, Transcribed, forget_segments, put_whole,
-    write_whole,
+    DigestSummary, Segment, SegmentError, SegmentKey, SegmentMeta, TranscriptStats,
+    forget_segments, write_atomic, write_durably,
 };
 pub use supervise::Day;
 pub use zone::Zone;

@@ -1,15 +1,14 @@
-//! An epoch that is over, as a folder of its own: what was said in it, what is worth keeping of
-//! it, and what happened to it.
+//! A closed epoch as a folder of its own: its transcript, its digest and its event log.
 //!
 //! `<journal>/<day>/<stream>/<segment>/` holds `segment.json` (which epoch it is),
-//! `transcript.jsonl`, `digest.jsonl` and `events.jsonl`. The second and the third can be deleted
-//! and are made again from the journal.
+//! `transcript.jsonl`, `digest.jsonl` and `events.jsonl`. The transcript and the digest can be
+//! deleted: they are rebuilt from the journal.
 
-mod folder; // folders and files, made and removed so that it lasts
-mod forget; // the segments of a session, gone
-mod hold; // nobody writes while somebody forgets
-mod key; // the name of a segment, checked
-mod output; // files that are made again from the journal
+mod folder; // folders and files, made and removed durably
+mod forget; // removes the segments of a session
+mod lock; // writers share it, removal has it alone
+mod key; // the checked name of a segment
+mod output; // transcript and digest, rebuilt from the journal
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -25,29 +24,29 @@ use folder::{folders_in, make_folder};
 use supervise::Day;
 
 pub(crate) use folder::{folder_of, is_folder};
-pub use folder::{put_whole, write_whole};
+pub use folder::{write_atomic, write_durably};
 pub(crate) use forget::forget_deleted;
 pub use forget::forget_segments;
-pub(crate) use hold::Hold;
 pub use key::SegmentKey;
-pub use output::{Described, Transcribed};
+pub(crate) use lock::SegmentLock;
+pub use output::{DigestSummary, TranscriptStats};
 
 const META: &str = "segment.json";
 
-/// Epochs of one stream that began in the same second and lasted as long. More of them than this
-/// is a fault, not a coincidence.
+/// Folder names tried for one epoch. Epochs of one stream that began in the same second and lasted
+/// equally long collide; more collisions than this are a fault, not a coincidence.
 const TRIES_MAX: usize = 10_000;
 
-/// The folder of an epoch.
+/// A closed epoch and its folder.
 #[derive(Clone, Debug)]
 pub struct Segment {
     folder: PathBuf,
-    pub meta: Meta,
+    pub meta: SegmentMeta,
 }
 
-/// Which epoch a segment is.
+/// Contents of `segment.json`: the epoch that the folder belongs to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Meta {
+pub struct SegmentMeta {
     pub day: String,
     pub stream: String,
     pub segment: String,
@@ -67,9 +66,9 @@ pub struct Meta {
 pub enum SegmentError {
     #[error("cannot use `{path}`: {cause}")]
     Io { path: PathBuf, cause: io::Error },
-    #[error("`{path}` is no folder of ours")]
+    #[error("`{path}` is not a segment folder")]
     NotAFolder { path: PathBuf },
-    #[error("`{path}` says of no segment what it is")]
+    #[error("`{path}` has no readable `segment.json`")]
     NoMeta { path: PathBuf },
     #[error("a journal in memory has no folders for its days")]
     NoFolder,
@@ -82,8 +81,8 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// The folder of a closed epoch, made if it is not there. A name that another epoch has is
-    /// passed over.
+    /// Returns the segment of a closed epoch and creates its folder if needed. A name that another
+    /// epoch has taken is skipped.
     pub fn claim(
         journal: &Journal,
         session: &SessionInfo,
@@ -95,11 +94,14 @@ impl Segment {
             epoch: epoch.number,
         })?;
         let root = journal.dir().ok_or(SegmentError::NoFolder)?;
-        let _hold = Hold::to_write(journal, &session.id)?;
-        let mut key = SegmentKey::of(&session.provider, epoch.started_at, epoch.last_at, zone);
+        // Held until `segment.json` is in place: a deletion that comes meanwhile waits and then finds
+        // the folder by it.
+        let _lock = SegmentLock::for_session(journal, &session.id)?;
+        let mut key =
+            SegmentKey::for_epoch(&session.provider, epoch.started_at, epoch.last_at, zone);
         for _ in 0..TRIES_MAX {
             let folder = make_folder(root, &key)?;
-            let meta = Meta {
+            let meta = SegmentMeta {
                 day: key.day().to_string(),
                 stream: key.stream().to_owned(),
                 segment: key.segment().to_owned(),
@@ -113,44 +115,46 @@ impl Segment {
                 facet: project_of(session).to_owned(),
                 platform: std::env::consts::OS.to_owned(),
             };
-            match Owner::of(&folder)? {
-                Owner::Nobody => put_whole(&folder, META, &to_line(&meta))?,
-                Owner::Epoch(there) if *there == meta && has_meta(&folder)? => {}
-                // Another range or another project: the log knows better.
-                Owner::Epoch(there)
+            match FolderOwner::read(&folder)? {
+                FolderOwner::Unclaimed => write_atomic(&folder, META, &to_line(&meta))?,
+                FolderOwner::Epoch(there) if *there == meta && has_meta(&folder)? => {}
+                // The same epoch, but `segment.json` is damaged or its range or project is out of
+                // date. The journal is right.
+                FolderOwner::Epoch(there)
                     if (&there.session_id, there.epoch) == (&meta.session_id, meta.epoch) =>
                 {
-                    put_whole(&folder, META, &to_line(&meta))?;
+                    write_atomic(&folder, META, &to_line(&meta))?;
                 }
-                Owner::Epoch(_) | Owner::Somebody => {
+                FolderOwner::Epoch(_) | FolderOwner::Unknown => {
                     key = key.next();
                     continue;
                 }
             }
             return Ok(Segment { folder, meta });
         }
+        // Every name was taken.
         Err(SegmentError::NotAFolder { path: root.join(key.path()) })
     }
 
-    /// The segment in a folder.
+    /// Opens the segment in a folder.
     pub fn open(folder: &Path) -> Result<Segment, SegmentError> {
         let meta = read_meta(folder)?;
         let meta = meta.ok_or_else(|| SegmentError::NoMeta { path: folder.to_owned() })?;
         Ok(Segment { folder: folder.to_owned(), meta })
     }
 
-    /// The segment of a name; `None` if there is none.
+    /// Finds a segment by its key.
     pub fn find(journal: &Path, key: &SegmentKey) -> Result<Option<Segment>, SegmentError> {
         let folder = journal.join(key.path());
         Ok(read_meta(&folder)?.map(|meta| Segment { folder, meta }))
     }
 
-    /// All segments of a day, by stream and name. Folders that are none are passed over.
+    /// Lists all segments of a day by stream and name. Folders that are not segments are skipped.
     pub fn of_day(journal: &Path, day: Day) -> Result<Vec<Segment>, SegmentError> {
         let mut segments = Vec::new();
         for stream in folders_in(&journal.join(day.to_string()))? {
             for folder in folders_in(&stream)? {
-                if let Some(meta) = meta_of(&folder)? {
+                if let Some(meta) = find_meta(&folder)? {
                     segments.push(Segment { folder, meta });
                 }
             }
@@ -159,7 +163,7 @@ impl Segment {
     }
 
     pub fn key(&self) -> SegmentKey {
-        let Meta { day, stream, segment, .. } = &self.meta;
+        let SegmentMeta { day, stream, segment, .. } = &self.meta;
         SegmentKey::parse(day, stream, segment).expect("a segment has a key of its own")
     }
 
@@ -168,28 +172,28 @@ impl Segment {
     }
 }
 
-/// Whose a folder is.
-enum Owner {
-    /// Nothing is in it that somebody could miss.
-    Nobody,
-    Epoch(Box<Meta>),
-    /// It has something, and nothing in it says whose that is.
-    Somebody,
+/// The owner of a segment folder.
+enum FolderOwner {
+    /// The folder is empty, apart from what a crash left half written.
+    Unclaimed,
+    Epoch(Box<SegmentMeta>),
+    /// The folder has files, and none of them names an epoch.
+    Unknown,
 }
 
-impl Owner {
-    fn of(folder: &Path) -> Result<Owner, SegmentError> {
-        if let Some(meta) = meta_of(folder)? {
-            return Ok(Owner::Epoch(Box::new(meta)));
+impl FolderOwner {
+    fn read(folder: &Path) -> Result<FolderOwner, SegmentError> {
+        if let Some(meta) = find_meta(folder)? {
+            return Ok(FolderOwner::Epoch(Box::new(meta)));
         }
         Ok(match folder::is_empty_but_for(folder, META)? {
-            true => Owner::Nobody,
-            false => Owner::Somebody,
+            true => FolderOwner::Unclaimed,
+            false => FolderOwner::Unknown,
         })
     }
 }
 
-/// What the provider calls the session.
+/// Returns the session id that the provider uses.
 fn provider_id(session: &SessionInfo) -> &str {
     session.provider_session_id.as_deref().unwrap_or(session.id.as_str())
 }
@@ -198,18 +202,18 @@ fn has_meta(folder: &Path) -> Result<bool, SegmentError> {
     Ok(read_meta(folder)?.is_some())
 }
 
-fn is_key(meta: &Meta) -> bool {
+fn is_key(meta: &SegmentMeta) -> bool {
     SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).is_some()
 }
 
-/// Which epoch a folder is of. Where `segment.json` cannot be read, what was made of the segment
-/// says it.
-fn meta_of(folder: &Path) -> Result<Option<Meta>, SegmentError> {
+/// Reads which epoch a folder belongs to. If `segment.json` is damaged, the headers of the
+/// transcript and the digest tell it.
+fn find_meta(folder: &Path) -> Result<Option<SegmentMeta>, SegmentError> {
     let meta = read_meta(folder)?;
-    Ok(meta.or_else(|| output::told_by(folder).filter(is_key)))
+    Ok(meta.or_else(|| output::meta_from_outputs(folder).filter(is_key)))
 }
 
-fn read_meta(folder: &Path) -> Result<Option<Meta>, SegmentError> {
+fn read_meta(folder: &Path) -> Result<Option<SegmentMeta>, SegmentError> {
     let path = folder.join(META);
     match std::fs::read(&path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(is_key)),

@@ -1,4 +1,4 @@
-//! The time on the wall: which day it is where the user is.
+//! The user's time zone: which local day and time an instant falls on.
 
 use event::Time;
 use jiff::Timestamp;
@@ -11,29 +11,29 @@ use supervise::Day;
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// That of the machine, as its `TZ` or its settings say; UTC where they say nothing.
+    /// Returns the zone of the machine from `TZ` or its settings, else UTC.
     pub fn system() -> Zone {
         Zone(TimeZone::system())
     }
 
     pub const UTC: Zone = Zone(TimeZone::UTC);
 
-    /// The day a time lies in.
+    /// Returns the local day of a time.
     pub fn day(&self, at: Time) -> Day {
         Day::from_date(self.zoned(at).date())
     }
 
-    /// The time of the day, to the second: `143045`.
+    /// Formats the local time of day to the second: `143045`.
     pub fn clock(&self, at: Time) -> String {
         self.zoned(at).strftime("%H%M%S").to_string()
     }
 
-    /// The same for people: `14:30`.
+    /// Formats the local time of day for people: `14:30`.
     pub fn hour_and_minute(&self, at: Time) -> String {
         self.zoned(at).strftime("%H:%M").to_string()
     }
 
-    /// When a day begins and when the next one does.
+    /// Returns when a day begins and when the next one begins.
     pub fn bounds(&self, day: Day) -> Option<(Time, Time)> {
         let begin = |date: Date| {
             let zoned = date.to_zoned(self.0.clone()).ok()?;
@@ -44,7 +44,7 @@ impl Zone {
     }
 
     fn zoned(&self, at: Time) -> jiff::Zoned {
-        // A time beyond all calendars is as good as the first.
+        // A time outside the calendar's range can only be a damaged one: any day will do.
         let timestamp = Timestamp::from_nanosecond(at.nanos()).unwrap_or(Timestamp::UNIX_EPOCH);
         timestamp.to_zoned(self.0.clone())
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_begins_when_the_clock_on_the_wall_says_so() {
+    fn day_begins_at_local_midnight() {
         let zone = Zone(TimeZone::fixed(jiff::tz::offset(5)));
         let evening: Time = "2026-11-15T20:30:00Z".parse().expect("a time");
         assert_eq!(zone.day(evening).to_string(), "20261116");

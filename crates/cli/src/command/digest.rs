@@ -29,7 +29,7 @@ impl DigestArgs {
         let zone = Zone::system();
         let day = self.day(&zone)?;
         let journal = world::journal_to_read(global, output)?;
-        let mut digest = DayDigest::of(&journal, &zone, day)?;
+        let mut digest = DayDigest::for_day(&journal, &zone, day)?;
         if let Some(name) = &self.project {
             digest.projects.retain(|project| project.project == *name);
         }

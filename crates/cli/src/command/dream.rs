@@ -2,7 +2,7 @@
 
 use bus::Draft;
 use clap::Args;
-use segments::{Day, Dream as Mode, SegmentKey, Told, Zone};
+use segments::{Day, Dream as Mode, DreamEvent, SegmentKey, Zone};
 
 use super::bus::SocketArgs;
 use super::{Completion, Global};
@@ -47,7 +47,7 @@ impl DreamArgs {
         let journal = world::journal_to_write(global, output)?;
         let path = self.at.path(global)?;
         let mut lines = Vec::new();
-        let mut tell = |told: Told| {
+        let mut tell = |told: DreamEvent| {
             // The results are in the journal's folder. The message is only news, so a missing bus is
             // no failure.
             let draft = Draft::new(told.tract, told.event).with("rev", env!("CARGO_PKG_VERSION"));
@@ -61,7 +61,7 @@ impl DreamArgs {
         let dreamed = mode.run(&journal, &Zone::system(), world::now(), &mut tell);
         journal.close();
         dreamed?;
-        for Told { tract, event, fields } in lines {
+        for DreamEvent { tract, event, fields } in lines {
             match output.json() {
                 true => output.json_line(&fields)?,
                 false => {

@@ -102,13 +102,13 @@ pub(super) fn describe_again(
     let chronicle = chronicle_of(journal, &session)?;
     let epoch = chapter_of(ask, &chronicle).map(|chapter| chapter.epoch);
     let Some(epoch) = epoch.filter(|epoch| epoch.closed.is_some()) else { return Ok(()) };
-    let key = SegmentKey::of(&session.provider, epoch.started_at, epoch.last_at, zone);
+    let key = SegmentKey::for_epoch(&session.provider, epoch.started_at, epoch.last_at, zone);
     for segment in Segment::of_day(dir, key.day())? {
         let meta = &segment.meta;
         let is_it = (&meta.session_id, meta.epoch) == (&session.id, epoch.number);
         // One that is not described yet will be, by whoever does that.
-        if is_it && segment.described().is_some() {
-            segment.describe_as(&chronicle, journal)?;
+        if is_it && segment.digest_summary().is_some() {
+            segment.write_digest(&chronicle, journal)?;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::QuestionQueue;
 
-use segments::{SegmentError, write_whole};
+use segments::{SegmentError, write_durably};
 
 /// The name of the file.
 const NAME: &str = "model.json";
@@ -30,7 +30,7 @@ impl Spool {
     pub(super) fn save(&mut self, queue: &QuestionQueue) -> Result<(), SegmentError> {
         let bytes = queue.save();
         if bytes != self.saved {
-            write_whole(&self.folder, NAME, &bytes)?;
+            write_durably(&self.folder, NAME, &bytes)?;
             self.saved = bytes;
         }
         Ok(())

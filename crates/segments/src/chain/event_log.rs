@@ -1,4 +1,4 @@
-//! What happened to a segment, in its own folder: `events.jsonl`, a message a line.
+//! The event log of a segment: `events.jsonl` in its folder, one message a line.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use crate::segment::{SegmentKey, folder_of, is_folder};
 
 const NAME: &str = "events.jsonl";
 
-/// Bytes of a log. Behind them one last line says that there was more.
+/// Bytes of a log. At the limit a last line says that messages are missing.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const TRUNCATED: &[u8] = b"{\"tract\":\"callosum\",\"event\":\"truncated\"}\n";
@@ -25,17 +25,17 @@ const TRACTS: [&str; 3] = ["observe", "dream", "activity"];
 /// The event logs of all segments of a journal.
 pub(super) struct EventLogs {
     root: PathBuf,
-    /// Messages that belong to no folder, or to several.
-    pub(super) homeless: u64,
+    /// Messages that match no folder or several, or could not be written.
+    pub(super) unplaced: u64,
 }
 
 impl EventLogs {
-    pub(super) fn of(root: &Path) -> EventLogs {
-        EventLogs { root: root.to_owned(), homeless: 0 }
+    pub(super) fn new(root: &Path) -> EventLogs {
+        EventLogs { root: root.to_owned(), unplaced: 0 }
     }
 
-    /// Writes down a message that somebody else put on the bus.
-    pub(super) fn note(&mut self, message: &Message) -> io::Result<()> {
+    /// Appends a message of another sender to the log of its segment.
+    pub(super) fn log_message(&mut self, message: &Message) -> io::Result<()> {
         let is_ours = message.tract().is_some_and(|tract| TRACTS.contains(&tract.as_ref()));
         if !is_ours || message.field("segment").is_none() {
             return Ok(());
@@ -43,33 +43,34 @@ impl EventLogs {
         let folder = self.folder_of(&message.to_json());
         match folder.map(|folder| append(&folder, &message.readable_line())) {
             Some(Ok(())) => {}
-            // It is waited for: there will be room again.
+            // The caller retries: a full disk gets room again.
             Some(Err(error)) if super::is_full(&error) => return Err(error),
-            Some(Err(_)) | None => self.homeless += 1,
+            Some(Err(_)) | None => self.unplaced += 1,
         }
         Ok(())
     }
 
-    /// The segment a message is about, if its folder is there. Without a stream it has to be the
-    /// only one.
+    /// Returns the segment of a message if its folder exists. A message without a stream matches
+    /// only if one stream has the segment.
     pub(super) fn segment_of(&self, message: &Value) -> Option<SegmentKey> {
         if has_stream(message) {
             return key_of(message).filter(|key| folder_of(&self.root, key).is_some());
         }
         let folder = self.folder_of(message)?;
         let stream = folder.parent()?.file_name()?.to_str()?;
-        let [day, segment] = ["day", "segment"].map(|name| text(message, name));
-        // One that is in no stream has no key.
+        let [day, segment] = ["day", "segment"].map(|name| text_field(message, name));
+        // A segment folder directly in the day has no stream and so no key.
         SegmentKey::parse(&day?, stream, &segment?)
             .filter(|key| folder_of(&self.root, key).is_some_and(|its| its == folder))
     }
 
-    /// The folder a message is about, if it is there. Without a stream it has to be the only one.
+    /// Returns the folder of a message, by the same rule.
     fn folder_of(&self, message: &Value) -> Option<PathBuf> {
         if has_stream(message) {
             return folder_of(&self.root, &key_of(message)?);
         }
-        let (day, segment) = (text(message, "day")?, text(message, "segment")?);
+        let (day, segment) = (text_field(message, "day")?, text_field(message, "segment")?);
+        // The stream is a stand-in: parsing checks the day and the segment.
         let any = SegmentKey::parse(&day, "any", &segment)?;
         let day = self.root.join(any.day().to_string());
         let plain = day.join(any.segment());
@@ -80,23 +81,24 @@ impl EventLogs {
             let stream = entry.ok()?.file_name().into_string().ok()?;
             folder_of(&self.root, &SegmentKey::parse(&any.day().to_string(), &stream, &segment)?)
         });
+        // Two matches are ambiguous: no folder.
         fitting.next().filter(|_| fitting.next().is_none())
     }
 }
 
-/// Whether a message says which stream it is about: `null` is how some languages leave one out.
+/// Returns whether a message names a stream. Some clients send `null` for a missing field.
 fn has_stream(message: &Value) -> bool {
     message.get("stream").is_some_and(|stream| !stream.is_null())
 }
 
-/// The segment that a message names.
+/// Parses the segment that a message names.
 pub(super) fn key_of(message: &Value) -> Option<SegmentKey> {
-    let [day, stream, segment] = ["day", "stream", "segment"].map(|name| text(message, name));
+    let [day, stream, segment] = ["day", "stream", "segment"].map(|name| text_field(message, name));
     SegmentKey::parse(&day?, &stream?, &segment?)
 }
 
-/// A field that may be a text or a number.
-pub(super) fn text(message: &Value, name: &str) -> Option<String> {
+/// Returns a field that may be a text or a number.
+pub(super) fn text_field(message: &Value, name: &str) -> Option<String> {
     match message.get(name)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -104,12 +106,12 @@ pub(super) fn text(message: &Value, name: &str) -> Option<String> {
     }
 }
 
-/// Appends a message to the log of a segment. What a crash left half written goes.
+/// Appends a message to the log of a segment. A line that a crash left half written is cut off.
 pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
     let path = folder.join(NAME);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    // A link in its place leads elsewhere.
+    // A link planted as `events.jsonl` could point to any file of the user.
     let mut file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
     let end = cut_torn_line(&mut file)?;
     if ends_with_truncated(&mut file, end)? {
@@ -120,39 +122,39 @@ pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
     file.write_all(if is_too_much { TRUNCATED } else { line.as_bytes() })
 }
 
-/// Whether the log of a segment has a message like this: all its fields with the same values, and
-/// without those that are `null`.
-pub(super) fn has(folder: &Path, like: &Value) -> io::Result<bool> {
-    has_any(folder, |message| is_like(message, like))
+/// Returns whether the log of a segment has a message with all fields of `like`. A `null` field must
+/// be absent.
+pub(super) fn contains(folder: &Path, like: &Value) -> io::Result<bool> {
+    any_message(folder, |message| has_fields(message, like))
 }
 
-/// The values that a field has in all messages like this that are in the log of a segment.
-pub(super) fn numbers(folder: &Path, like: &Value, name: &str) -> io::Result<HashSet<i64>> {
+/// Collects the numbers that a field has in all messages with the fields of `like`.
+pub(super) fn field_values(folder: &Path, like: &Value, name: &str) -> io::Result<HashSet<i64>> {
     let mut numbers = HashSet::new();
-    has_any(folder, |message| {
-        numbers.extend(message[name].as_i64().filter(|_| is_like(message, like)));
+    any_message(folder, |message| {
+        numbers.extend(message[name].as_i64().filter(|_| has_fields(message, like)));
         false
     })?;
     Ok(numbers)
 }
 
-fn is_like(message: &Value, like: &Value) -> bool {
+fn has_fields(message: &Value, like: &Value) -> bool {
     let mut wanted = like.as_object().into_iter().flatten();
     wanted.all(|(name, value)| message[name] == *value)
 }
 
-fn has_any(folder: &Path, mut is_it: impl FnMut(&Value) -> bool) -> io::Result<bool> {
-    // A line that a crash has torn may end within a letter.
+fn any_message(folder: &Path, mut is_match: impl FnMut(&Value) -> bool) -> io::Result<bool> {
+    // Bytes, because a half-written line may end within a UTF-8 character.
     let text = match std::fs::read(folder.join(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         text => text?,
     };
     let text = String::from_utf8_lossy(&text);
     let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    Ok(messages.any(|message| is_it(&message)))
+    Ok(messages.any(|message| is_match(&message)))
 }
 
-/// Goes to the end of the last whole line.
+/// Cuts off a half-written last line and seeks to the end.
 fn cut_torn_line(file: &mut File) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
     if end == 0 {
@@ -172,7 +174,7 @@ fn cut_torn_line(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(whole))
 }
 
-/// Whether the last line says that there was more. The file stands at its end before and after.
+/// Returns whether the log was truncated. The file is at its end before and after.
 fn ends_with_truncated(file: &mut File, end: u64) -> io::Result<bool> {
     let Some(begin) = end.checked_sub(TRUNCATED.len() as u64) else { return Ok(false) };
     let mut last = vec![0; TRUNCATED.len()];
@@ -193,7 +195,7 @@ mod tests {
             let folder = dir.path().join("20261116").join(stream).join("080001_5");
             std::fs::create_dir_all(folder).expect("a folder can be made");
         }
-        let logs = EventLogs::of(dir.path());
+        let logs = EventLogs::new(dir.path());
         (dir, logs)
     }
 
@@ -213,63 +215,63 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_to_the_folder_it_names_and_makes_none() {
+    fn message_goes_to_its_folder() {
         let (dir, mut logs) = world(&["claude"]);
-        logs.note(&observed(json!("20261116"), json!("claude"))).expect("it is written");
-        logs.note(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
-        logs.note(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
-        logs.note(&message(
+        logs.log_message(&observed(json!("20261116"), json!("claude"))).expect("it is written");
+        logs.log_message(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
+        logs.log_message(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
+        logs.log_message(&message(
             &json!({"tract": "logs", "event": "line", "day": "20261116", "segment": "080001_5"}),
         ))
         .expect("it is passed over");
         assert_eq!(log(&dir, "claude").lines().count(), 1);
-        assert_eq!(logs.homeless, 2);
+        assert_eq!(logs.unplaced, 2);
         assert!(!dir.path().join("20261117").exists());
     }
 
     #[test]
-    fn without_a_stream_the_only_folder_is_meant_and_a_day_may_be_a_number() {
+    fn missing_stream_means_the_only_one() {
         let (dir, mut logs) = world(&["claude"]);
-        logs.note(&observed(json!(20261116), Value::Null)).expect("it is written");
+        logs.log_message(&observed(json!(20261116), Value::Null)).expect("it is written");
         assert_eq!(log(&dir, "claude").lines().count(), 1);
         let (dir, mut logs) = world(&["claude", "codex"]);
-        logs.note(&observed(json!("20261116"), Value::Null)).expect("it is passed over");
-        assert_eq!((log(&dir, "claude"), logs.homeless), (String::new(), 1));
+        logs.log_message(&observed(json!("20261116"), Value::Null)).expect("it is passed over");
+        assert_eq!((log(&dir, "claude"), logs.unplaced), (String::new(), 1));
     }
 
     #[test]
-    fn a_segment_in_no_stream_has_a_log_too() {
+    fn segment_without_stream_has_a_log() {
         let (dir, mut logs) = world(&["claude"]);
         let plain = dir.path().join("20261116/080001_5");
         std::fs::create_dir(&plain).expect("a folder can be made");
         let message = observed(json!("20261116"), Value::Null);
-        logs.note(&message).expect("it is written");
+        logs.log_message(&message).expect("it is written");
         let text = std::fs::read_to_string(plain.join(NAME)).expect("it is there");
         assert_eq!((text.lines().count(), log(&dir, "claude").as_str()), (1, ""));
         assert_eq!(logs.segment_of(&message.to_json()), None, "it has no key");
     }
 
     #[test]
-    fn half_a_line_goes_when_the_next_one_comes() {
+    fn half_written_line_is_cut_off() {
         let (dir, mut logs) = world(&["claude"]);
         let message = observed(json!("20261116"), json!("claude"));
-        logs.note(&message).expect("it is written");
+        logs.log_message(&message).expect("it is written");
         let path = dir.path().join("20261116/claude/080001_5").join(NAME);
         let mut file = OpenOptions::new().append(true).open(path).expect("it is there");
         file.write_all(b"{\"tract\":\"obs").expect("it is written");
-        logs.note(&message).expect("it is written");
+        logs.log_message(&message).expect("it is written");
         let line = message.readable_line();
         assert_eq!(log(&dir, "claude"), format!("{line}\n{line}\n"));
     }
 
     #[test]
-    fn a_log_that_is_full_says_so_once() {
+    fn full_log_says_so_once() {
         let (dir, mut logs) = world(&["claude"]);
         let mut message = observed(json!("20261116"), json!("claude")).to_json();
         message["error"] = json!("x".repeat(9 << 20));
         let message = self::message(&message);
         for _ in 0..3 {
-            logs.note(&message).expect("it is written or passed over");
+            logs.log_message(&message).expect("it is written or passed over");
         }
         let log = log(&dir, "claude");
         let lines: Vec<&str> = log.lines().collect();
@@ -278,27 +280,27 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_written_as_it_was_said_with_its_letters_readable() {
+    fn message_is_logged_with_readable_letters() {
         let (dir, mut logs) = world(&["claude"]);
         let said = br#"{"tract":"observe","event":"x","day":"20261116","segment":"080001_5","stream":"claude","z":"gr\u00fc\u00dfe \ud800","a":NaN,"n":123456789012345678901234567890}"#;
-        logs.note(&Message::parse(said).expect("it is a message")).expect("it is written");
+        logs.log_message(&Message::parse(said).expect("it is a message")).expect("it is written");
         let wanted = String::from_utf8_lossy(said).replace("gr\\u00fc\\u00dfe", "grüße");
         assert_eq!(log(&dir, "claude"), format!("{wanted}\n"));
     }
 
     #[test]
-    fn a_link_leads_nowhere() {
+    fn links_are_not_followed() {
         let (dir, mut logs) = world(&["claude"]);
         let day = dir.path().join("20261116");
         let elsewhere = dir.path().join("elsewhere");
         std::fs::create_dir_all(elsewhere.join("080001_5")).expect("a folder can be made");
         std::os::unix::fs::symlink(&elsewhere, day.join("phone")).expect("a link can be made");
-        logs.note(&observed(json!("20261116"), json!("phone"))).expect("it is passed over");
+        logs.log_message(&observed(json!("20261116"), json!("phone"))).expect("it is passed over");
         let file = elsewhere.join("file");
         let link = day.join("claude/080001_5").join(NAME);
         std::os::unix::fs::symlink(&file, link).expect("a link can be made");
-        logs.note(&observed(json!("20261116"), json!("claude"))).expect("it is passed over");
-        assert_eq!(logs.homeless, 2);
+        logs.log_message(&observed(json!("20261116"), json!("claude"))).expect("it is passed over");
+        assert_eq!(logs.unplaced, 2);
         assert!(!file.exists() && !elsewhere.join("080001_5").join(NAME).exists());
     }
 }

@@ -1,4 +1,4 @@
-//! One segment, step by step: what is told, which handlers run, and how it is concluded.
+//! The steps of one segment: its messages, its handlers and its end.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -7,184 +7,196 @@ use event::Time;
 use projection::Chronicle;
 use serde_json::{Value, json};
 
-use super::agenda::Owed;
 use super::event_log;
-use super::{BY, Begun, Chain, ChainError, Hands, HandsError, REVISION};
+use super::work_queue::PendingWork;
+use super::{BY, Chain, ChainError, ChainRuntime, HandlerStart, REVISION, TaskError};
 use crate::dream::Dream;
 use crate::segment::{Segment, SegmentKey};
 
-/// The handlers that make what every segment has.
-const OURS: [&str; 2] = ["transcribe", "describe"];
+/// The built-in handlers, which write the transcript and the digest.
+const BUILT_IN: [&str; 2] = ["transcribe", "describe"];
 
-/// Where handlers work: the folder of a segment, ours or another's.
+/// The segment that handlers run for, made by the chain or by another program.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct HandlerTarget {
     pub key: SegmentKey,
     pub folder: PathBuf,
-    /// What is known of the segment, for programs.
+    /// Metadata that handlers get in their environment.
     pub meta: Value,
 }
 
-/// How far a segment got.
+/// The result of processing a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum StepOutcome {
     Done,
-    /// A handler failed, and there will be another try.
+    /// A handler failed and will be retried.
     Failed,
-    /// It was told to end in the middle.
+    /// The daemon is stopping.
     Stopped,
 }
 
-/// How the handlers did.
-enum Handled {
-    /// What went wrong, a word on each.
-    All(Vec<String>),
+/// The result of running handlers.
+enum HandlerResults {
+    /// All have ended; the failures, one text each.
+    Ended(Vec<String>),
     Stopped,
 }
 
-impl Site {
-    fn of(segment: &Segment) -> Site {
+impl HandlerTarget {
+    fn from_segment(segment: &Segment) -> HandlerTarget {
         let meta = serde_json::to_value(&segment.meta).expect("names and numbers always encode");
-        Site { key: segment.key(), folder: segment.folder().to_owned(), meta }
+        HandlerTarget { key: segment.key(), folder: segment.folder().to_owned(), meta }
     }
 }
 
 impl Chain {
-    /// An epoch that just ended.
-    pub(super) fn observe(
+    /// Processes an epoch that has just ended.
+    pub(super) fn observe_epoch(
         &mut self,
         segment: &Segment,
-        owed: &mut Owed,
+        work: &mut PendingWork,
         now: Time,
-        hands: &mut dyn Hands,
-    ) -> Result<Step, ChainError> {
-        let site = Site::of(segment);
-        // An end that was told may be that of fewer events than there are now.
-        let is_made = segment.transcribed().is_some() && segment.described().is_some();
-        if !is_made || !self.has(&site, &ended())? {
-            let step = self.handle_epoch(segment, &site, owed, hands)?;
-            if step != Step::Done {
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<StepOutcome, ChainError> {
+        let target = HandlerTarget::from_segment(segment);
+        // `observed` in the log is not enough: it may be that of an earlier close, and the epoch has
+        // more events by now. The outputs tell which events they cover.
+        let is_made = segment.transcript_stats().is_some() && segment.digest_summary().is_some();
+        if !is_made || !self.has_step(&target, &epoch_observed())? {
+            let step = self.run_epoch_steps(segment, &target, work, runtime)?;
+            if step != StepOutcome::Done {
                 return Ok(step);
             }
         }
-        self.calendar.saw(segment.key(), now);
-        self.save()?;
-        if !self.has(&site, &super::dreamt())? {
-            hands.dream(&Dream::Segment(segment.key()))?;
+        // Saved before the dream is queued: after a crash in between, the epoch is repeated.
+        self.calendar.add_segment(segment.key(), now);
+        self.save_state()?;
+        if !self.has_step(&target, &super::dreamt())? {
+            runtime.queue_dream(&Dream::Segment(segment.key()))?;
         }
-        Ok(Step::Done)
+        Ok(StepOutcome::Done)
     }
 
-    /// From the first word about an epoch to the last.
-    fn handle_epoch(
+    /// Records all steps of an epoch from `observing` to `observed`.
+    fn run_epoch_steps(
         &mut self,
         segment: &Segment,
-        site: &Site,
-        owed: &mut Owed,
-        hands: &mut dyn Hands,
-    ) -> Result<Step, ChainError> {
+        target: &HandlerTarget,
+        work: &mut PendingWork,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<StepOutcome, ChainError> {
         let began = Instant::now();
-        let observing = json!({"files": ["segment.json"], "meta": site.meta});
-        self.tell(site, "observing", own(), observing, hands)?;
+        let observing = json!({"files": ["segment.json"], "meta": target.meta});
+        self.record_step(target, "observing", own_epoch(), observing, runtime)?;
 
         let mut wanted: Vec<String> = Vec::new();
-        let [transcribe, describe] = OURS.map(str::to_owned);
-        wanted.extend(segment.transcribed().is_none().then_some(transcribe));
-        wanted.extend(segment.described().is_none().then_some(describe));
-        wanted.extend(hands.handlers("segment.json"));
+        let [transcribe, describe] = BUILT_IN.map(str::to_owned);
+        wanted.extend(segment.transcript_stats().is_none().then_some(transcribe));
+        wanted.extend(segment.digest_summary().is_none().then_some(describe));
+        wanted.extend(runtime.handlers_for("segment.json"));
         let wanted = wanted.into_iter().map(|handler| (handler, "segment.json".to_owned()));
-        let Handled::All(errors) = self.handle(site, wanted.collect(), own(), owed, hands)? else {
-            return Ok(Step::Stopped);
+        let HandlerResults::Ended(errors) =
+            self.run_handlers(target, wanted.collect(), own_epoch(), work, runtime)?
+        else {
+            return Ok(StepOutcome::Stopped);
         };
         let millis = began.elapsed().as_millis() as u64;
-        if let Some(made) = segment.transcribed() {
+        if let Some(made) = segment.transcript_stats() {
             let mut fields = serde_json::to_value(made).expect("names and numbers always encode");
             fields["input"] = json!("segment.json");
             fields["output"] = json!("transcript.jsonl");
             fields["duration_ms"] = json!(millis);
-            self.tell(site, "transcribed", own(), fields, hands)?;
+            self.record_step(target, "transcribed", own_epoch(), fields, runtime)?;
         }
-        if let Some(made) = segment.described() {
+        if let Some(made) = segment.digest_summary() {
             let fields = json!({"input": "segment.json", "output": "digest.jsonl",
                 "duration_ms": millis, "facts": made.facts});
-            self.tell(site, "described", own(), fields, hands)?;
+            self.record_step(target, "described", own_epoch(), fields, runtime)?;
         }
-        if !errors.is_empty() && !owed.is_last() {
-            return Ok(failed(site, owed, &errors, hands));
+        if !errors.is_empty() && !work.is_last_try() {
+            return Ok(report_retry(target, work, &errors, runtime));
         }
-        self.conclude(site, own(), began, &errors, hands)?;
-        Ok(Step::Done)
+        self.record_observed(target, own_epoch(), began, &errors, runtime)?;
+        Ok(StepOutcome::Done)
     }
 
-    /// An epoch of long ago: described here and now, and told once.
-    pub(super) fn describe_here(
+    /// Processes an epoch of history in this process and records one step.
+    pub(super) fn describe_inline(
         &mut self,
         segment: &Segment,
         chronicle: &Chronicle,
-        hands: &mut dyn Hands,
+        runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
-        segment.write(chronicle, &self.journal)?;
+        segment.write_outputs(chronicle, &self.journal)?;
         let observed = json!({"duration": 0, "batch": true});
-        self.tell(&Site::of(segment), "observed", own(), observed, hands)?;
-        self.calendar.saw_history(segment.key().day());
+        self.record_step(
+            &HandlerTarget::from_segment(segment),
+            "observed",
+            own_epoch(),
+            observed,
+            runtime,
+        )?;
+        self.calendar.add_history(segment.key().day());
         self.days.insert(segment.key().day());
         Ok(())
     }
 
-    /// Files that somebody else has put into a segment: the user's handlers see them, and nothing
-    /// else happens. `like` tells this time from others.
+    /// Runs the user's handlers for files that another program announced. No dream follows. `like`
+    /// has the fields that identify this announcement in the log.
     pub(super) fn observe_announced(
         &mut self,
-        site: &Site,
+        target: &HandlerTarget,
         files: &[String],
         mut like: Value,
-        owed: &mut Owed,
-        hands: &mut dyn Hands,
-    ) -> Result<Step, ChainError> {
+        work: &mut PendingWork,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<StepOutcome, ChainError> {
         let began = Instant::now();
         let is_there = |file: &&String| {
-            site.folder.join(file).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+            target.folder.join(file).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
         };
         let wanted = files.iter().filter(is_there).flat_map(|file| {
-            let handlers = hands.handlers(file).into_iter();
+            let handlers = runtime.handlers_for(file).into_iter();
             handlers.map(|handler| (handler, file.clone())).collect::<Vec<_>>()
         });
         let wanted = wanted.collect();
-        let Handled::All(errors) = self.handle(site, wanted, like.clone(), owed, hands)? else {
-            return Ok(Step::Stopped);
+        let HandlerResults::Ended(errors) =
+            self.run_handlers(target, wanted, like.clone(), work, runtime)?
+        else {
+            return Ok(StepOutcome::Stopped);
         };
-        if !errors.is_empty() && !owed.is_last() {
-            return Ok(failed(site, owed, &errors, hands));
+        if !errors.is_empty() && !work.is_last_try() {
+            return Ok(report_retry(target, work, &errors, runtime));
         }
         like["files"] = json!(files);
-        self.conclude(site, like, began, &errors, hands)?;
-        Ok(Step::Done)
+        self.record_observed(target, like, began, &errors, runtime)?;
+        Ok(StepOutcome::Done)
     }
 
-    /// Runs handlers beside each other and waits for all of them, also for those that run when
-    /// another cannot be started. `like` tells these runs from others.
-    fn handle(
+    /// Runs handlers in parallel and waits for all that have started, also if another one cannot be
+    /// started. `like` has the fields that identify these runs in the log.
+    fn run_handlers(
         &mut self,
-        site: &Site,
+        target: &HandlerTarget,
         wanted: Vec<(String, String)>,
         like: Value,
-        owed: &mut Owed,
-        hands: &mut dyn Hands,
-    ) -> Result<Handled, ChainError> {
+        work: &mut PendingWork,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<HandlerResults, ChainError> {
         let (mut errors, mut runs) = (Vec::new(), Vec::new());
         let mut failure = None;
         for (handler, file) in wanted {
-            if owed.is_done(&handler, &file) {
+            if work.is_done(&handler, &file) {
                 continue;
             }
-            let run = match hands.start(site, &handler, &file) {
-                Ok(Begun::Running(run)) => run,
-                Ok(Begun::Ended(code)) => {
+            let run = match runtime.start_handler(target, &handler, &file) {
+                Ok(HandlerStart::Running(run)) => run,
+                Ok(HandlerStart::Ended(code)) => {
                     errors.push(format!("{handler} exit {code}"));
                     continue;
                 }
-                Ok(Begun::Stopped) => return Ok(Handled::Stopped),
-                Err(HandsError::Never(why)) => {
+                Ok(HandlerStart::Stopped) => return Ok(HandlerResults::Stopped),
+                Err(TaskError::Invalid(why)) => {
                     errors.push(format!("{handler}: {why}"));
                     continue;
                 }
@@ -199,107 +211,117 @@ impl Chain {
             let mut detected = like.clone();
             detected["ref"] = json!(run);
             runs.push((handler, file, run));
-            if let Err(error) = self.tell(site, "detected", like, detected, hands) {
+            if let Err(error) = self.record_step(target, "detected", like, detected, runtime) {
                 failure = Some(error);
                 break;
             }
         }
         while !runs.is_empty() {
-            // Whichever ends first: what is done is written down before anything else is waited for.
+            // In order of their ends: a finished handler is stored before the chain waits for the
+            // next one, so that a crash does not run it twice.
             let names: Vec<&str> = runs.iter().map(|(_, _, run)| run.as_str()).collect();
-            let Some((ended, code)) = hands.finish(&names) else { return Ok(Handled::Stopped) };
+            let Some((ended, code)) = runtime.wait_for_any(&names) else {
+                return Ok(HandlerResults::Stopped);
+            };
             let (handler, file, _) = runs.remove(ended);
             match code {
                 0 => {
-                    owed.did(&handler, &file);
-                    // What ours have done is there to be seen.
-                    if !OURS.contains(&handler.as_str()) {
-                        self.agenda.keep(owed);
-                        // The others are waited for all the same.
-                        failure = failure.or(self.save().err());
+                    work.mark_done(&handler, &file);
+                    // The files of the built-in handlers show that they are done.
+                    if !BUILT_IN.contains(&handler.as_str()) {
+                        self.queue.store(work);
+                        // Keep the failure for later: the other handlers still run.
+                        failure = failure.or(self.save_state().err());
                     }
                 }
                 code => errors.push(format!("{handler} exit {code}")),
             }
         }
-        failure.map_or(Ok(Handled::All(errors)), Err)
+        failure.map_or(Ok(HandlerResults::Ended(errors)), Err)
     }
 
-    /// All handlers are done, as well as they could. `like` tells this end from others.
-    fn conclude(
+    /// Records the end of all handlers and reports their failures to the user.
+    fn record_observed(
         &mut self,
-        site: &Site,
+        target: &HandlerTarget,
         like: Value,
         began: Instant,
         errors: &[String],
-        hands: &mut dyn Hands,
+        runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
         let mut observed = like.clone();
         observed["duration"] = json!(began.elapsed().as_secs());
         if !errors.is_empty() {
             observed["error"] = json!(true);
             observed["errors"] = json!(errors);
-            let words = format!("{}: {}", site.key, errors.join(", "));
-            hands.alarm("A segment was not described", &words);
+            let words = format!("{}: {}", target.key, errors.join(", "));
+            runtime.alarm("A segment was not described", &words);
         }
-        self.tell(site, "observed", like, observed, hands)
+        self.record_step(target, "observed", like, observed, runtime)
     }
 
-    /// Writes a step down and puts it on the bus, unless it was taken before. `like` is what tells
-    /// it from others of its name.
-    fn tell(
+    /// Logs a step and publishes it, unless the log has it. `like` has the fields that identify it.
+    ///
+    /// The log comes first: after a crash in between, the message is missing on the bus, but no
+    /// subscriber gets a step twice.
+    fn record_step(
         &mut self,
-        site: &Site,
+        target: &HandlerTarget,
         event: &str,
         like: Value,
         fields: Value,
-        hands: &mut dyn Hands,
+        runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
         let mut like = like;
         like["tract"] = json!("observe");
         like["event"] = json!(event);
         like["by"] = json!(BY);
-        if self.has(site, &like)? {
+        if self.has_step(target, &like)? {
             return Ok(());
         }
-        let mut message = json!({"tract": "observe", "event": event, "day": site.key.day(),
-            "segment": site.key.segment(), "stream": site.key.stream()});
+        let mut message = json!({"tract": "observe", "event": event, "day": target.key.day(),
+            "segment": target.key.segment(), "stream": target.key.stream()});
         if let (Some(message), Value::Object(fields)) = (message.as_object_mut(), fields) {
             message.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }
         message["rev"] = json!(REVISION);
         message["by"] = json!(BY);
-        message["ts"] = json!(hands.now().nanos() / 1_000_000);
-        let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
-        event_log::append(&site.folder, &message.to_string()).map_err(failed)?;
-        hands.publish(&message);
+        message["ts"] = json!(runtime.now().nanos() / 1_000_000);
+        let failed = |cause| ChainError::Events { path: target.folder.clone(), cause };
+        event_log::append(&target.folder, &message.to_string()).map_err(failed)?;
+        runtime.publish(&message);
         Ok(())
     }
 
-    fn has(&self, site: &Site, like: &Value) -> Result<bool, ChainError> {
-        let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
-        event_log::has(&site.folder, like).map_err(failed)
+    fn has_step(&self, target: &HandlerTarget, like: &Value) -> Result<bool, ChainError> {
+        let failed = |cause| ChainError::Events { path: target.folder.clone(), cause };
+        event_log::contains(&target.folder, like).map_err(failed)
     }
 }
 
-/// What tells the steps of an epoch of ours from those of files that were announced in its segment.
-fn own() -> Value {
+/// Matches steps of the epoch itself, not those of files announced in its segment.
+fn own_epoch() -> Value {
     json!({"announced": null})
 }
 
-/// The last step of an epoch of ours.
-fn ended() -> Value {
-    let mut ended = own();
+/// Matches the last step of an epoch.
+fn epoch_observed() -> Value {
+    let mut ended = own_epoch();
     ended["tract"] = json!("observe");
     ended["event"] = json!("observed");
     ended["by"] = json!(BY);
     ended
 }
 
-/// There will be another try; the first time it is said why.
-fn failed(site: &Site, owed: &Owed, errors: &[String], hands: &mut dyn Hands) -> Step {
-    if owed.is_first() {
-        hands.warn(&format!("{}: {}; tried again later", site.key, errors.join(", ")));
+/// Reports failed handlers that will be retried. Only the first failure is logged.
+fn report_retry(
+    target: &HandlerTarget,
+    work: &PendingWork,
+    errors: &[String],
+    runtime: &mut dyn ChainRuntime,
+) -> StepOutcome {
+    if work.is_first_try() {
+        runtime.warn(&format!("{}: {}; tried again later", target.key, errors.join(", ")));
     }
-    Step::Failed
+    StepOutcome::Failed
 }

@@ -1,4 +1,4 @@
-//! Folders and files of segments: made step by step, put in place whole, removed for good.
+//! Creates folders without following links, replaces files atomically and removes them durably.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::{SegmentError, SegmentKey, failed};
 
-/// How the name of a file ends that is being written.
+/// Suffix of a file that is being written.
 const HALF_WRITTEN: &str = ".tmp";
 
-/// How often a folder is emptied in which somebody goes on writing.
+/// Attempts to remove a folder while another program keeps writing into it.
 const REMOVE_TRIES: usize = 100;
 
-/// Makes the folder of a segment step by step, so that no link leads elsewhere.
+/// Creates the folder of a segment, one level at a time, and fails at a symbolic link.
 pub(super) fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, SegmentError> {
     let mut path = journal.to_owned();
     for step in key.path().iter() {
@@ -24,6 +24,8 @@ pub(super) fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, S
             }
             _ => {}
         }
+        // Checked at each level, also after `AlreadyExists`: a link planted in place of a day or a
+        // stream would lead the writer out of the journal.
         if !is_folder(&path) {
             return Err(SegmentError::NotAFolder { path });
         }
@@ -31,7 +33,7 @@ pub(super) fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, S
     Ok(path)
 }
 
-/// The folder of a segment, if it is there and no link leads elsewhere on the way.
+/// Returns the folder of a segment if it exists and no part of its path is a symbolic link.
 pub(crate) fn folder_of(journal: &Path, key: &SegmentKey) -> Option<PathBuf> {
     let mut path = journal.to_owned();
     for step in key.path().iter() {
@@ -43,12 +45,12 @@ pub(crate) fn folder_of(journal: &Path, key: &SegmentKey) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Whether it is a folder itself, not a link to one.
+/// Returns whether the path is a folder and not a link to one.
 pub(crate) fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Whether a folder has nothing but perhaps this file, and what a crash left half written.
+/// Returns whether a folder has no files but this one and those that a crash left half written.
 pub(super) fn is_empty_but_for(folder: &Path, name: &str) -> Result<bool, SegmentError> {
     let entries = folder.read_dir().map_err(|error| failed(folder, error))?;
     for entry in entries {
@@ -63,7 +65,7 @@ pub(super) fn is_empty_but_for(folder: &Path, name: &str) -> Result<bool, Segmen
     Ok(true)
 }
 
-/// The folders in a folder, in order; none in one that is not there.
+/// Lists the folders in a folder by name. A folder that does not exist has none.
 pub(super) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SegmentError> {
     let entries = match folder.read_dir() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -82,18 +84,17 @@ pub(super) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SegmentError> {
     Ok(folders)
 }
 
-/// Removes a file or a folder with all it holds, if it is there. It does not come back after a
-/// power cut.
-pub(super) fn remove(path: &Path) -> Result<(), SegmentError> {
+/// Removes a file or a folder with its contents, if it exists. The removal survives a power cut.
+pub(super) fn remove_path(path: &Path) -> Result<(), SegmentError> {
     for _ in 0..REMOVE_TRIES {
         let removed = match is_folder(path) {
             true => std::fs::remove_dir_all(path),
             false => std::fs::remove_file(path),
         };
         match removed {
-            Ok(()) => return path.parent().map_or(Ok(()), sync),
+            Ok(()) => return path.parent().map_or(Ok(()), sync_folder),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            // A program of the user's that runs in it.
+            // A handler of the user is still writing in this folder: remove its new files, too.
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
             Err(error) => return Err(failed(path, error)),
         }
@@ -101,28 +102,31 @@ pub(super) fn remove(path: &Path) -> Result<(), SegmentError> {
     Err(failed(path, ErrorKind::DirectoryNotEmpty.into()))
 }
 
-/// Puts a file in place whole: whoever looks sees the old one or the new one. It is there after a
-/// power cut.
-pub fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
-    put_whole(folder, name, bytes)?;
-    sync(folder)
+/// Replaces a file atomically, and the new contents survive a power cut.
+pub fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
+    write_atomic(folder, name, bytes)?;
+    sync_folder(folder)
 }
 
-/// The same for what can be made again: a power cut may bring back what was there before.
-pub fn put_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
+/// Replaces a file atomically: readers see the old contents or the new ones.
+///
+/// For data that can be rebuilt: after a power cut the old file may be back. That saves the sync of
+/// the folder.
+pub fn write_atomic(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
     let (path, beside) = (folder.join(name), folder.join(format!(".{name}{HALF_WRITTEN}")));
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(bytes)?;
+        // Before the rename: otherwise a power cut could leave the new name with no contents.
         file.sync_data()?;
         std::fs::rename(&beside, &path)
     };
     write().map_err(|error| failed(&path, error))
 }
 
-/// What was made, renamed or removed in a folder stays so.
-fn sync(folder: &Path) -> Result<(), SegmentError> {
+/// Makes creations, renames and removals in a folder durable.
+fn sync_folder(folder: &Path) -> Result<(), SegmentError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|error| failed(folder, error))
 }

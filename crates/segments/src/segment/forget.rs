@@ -1,4 +1,4 @@
-//! The segments of a session, gone, with what days say that was made of them.
+//! Removes the segments of a deleted session and the daily files that were derived from them.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -9,52 +9,53 @@ use journal::Journal;
 use serde_json::Value;
 use supervise::Day;
 
-use super::folder::{folders_in, remove, write_whole};
-use super::{Hold, META, Segment, SegmentError, failed, meta_of};
+use super::folder::{folders_in, remove_path, write_durably};
+use super::{META, Segment, SegmentError, SegmentLock, failed, find_meta};
 
-/// What happened to a segment, in its folder.
+/// The event log in the folder of a segment.
 const EVENTS: &str = "events.jsonl";
 
-/// Removes the segments of a session that is deleted, and what days say that was made of them. A
-/// day is digested again when somebody asks for it.
+/// Removes the segments of a deleted session and the daily files derived from them. The digest of
+/// a day is computed again on request.
 pub fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), SegmentError> {
-    let _hold = Hold::to_forget(journal)?;
+    let _lock = SegmentLock::for_removal(journal)?;
     for day in folders_in(journal)? {
         let name = day.file_name().and_then(|name| name.to_str()).and_then(Day::parse);
         if name.is_none() {
             continue;
         }
-        // A session may be told of on a day on which none of its epochs has ended.
+        // The digest of a day may mention a session that has no segment on that day.
         let digest = day.join("digest.json");
         if mentions(&digest, session)? {
-            remove(&digest)?;
+            remove_path(&digest)?;
         }
         let (own, others) = folders_of_day(&day, session)?;
         if own.is_empty() {
             continue;
         }
-        // What was made of them goes first: after a crash the segments still lead here.
+        // Derived files are removed before the segments: after a crash in between, the remaining
+        // segments lead the next attempt to this day again.
         let made = ["activities.json", "digest.json", "activities"];
         let half_made = [".activities.json.tmp", ".digest.json.tmp"];
         for name in made.iter().chain(&half_made) {
-            remove(&day.join(name))?;
+            remove_path(&day.join(name))?;
         }
         for folder in others {
             forget_activities(&folder)?;
         }
         for folder in own {
-            // What says whose it is goes last, for the same reason.
+            // `segment.json` names the session and is removed last, for the same reason.
             for name in ["transcript.jsonl", "digest.jsonl", EVENTS] {
-                remove(&folder.join(name))?;
+                remove_path(&folder.join(name))?;
             }
-            remove(&folder)?;
+            remove_path(&folder)?;
         }
     }
     Ok(())
 }
 
-/// The folders of a day's segments: those of a session, and all others. One that is damaged and says
-/// of no epoch what it is goes with whoever it names.
+/// Splits the segment folders of a day into those of a session and all others. A damaged folder
+/// that names no epoch belongs to the session if one of its files mentions it.
 fn folders_of_day(
     day: &Path,
     session: &SessionId,
@@ -62,7 +63,7 @@ fn folders_of_day(
     let (mut own, mut others) = (Vec::new(), Vec::new());
     for stream in folders_in(day)? {
         for folder in folders_in(&stream)? {
-            let is_own = match meta_of(&folder)? {
+            let is_own = match find_meta(&folder)? {
                 Some(meta) => meta.session_id == *session,
                 None => {
                     mentions(&folder.join(META), session)?
@@ -75,7 +76,7 @@ fn folders_of_day(
     Ok((own, others))
 }
 
-/// Removes the segments of sessions that are deleted, as far as a deletion was cut off.
+/// Finishes the removal of segments after deletions that were interrupted.
 pub(crate) fn forget_deleted(journal: &Journal, root: &Path) -> Result<(), SegmentError> {
     let mut sessions = BTreeSet::new();
     for day in folders_in(root)? {
@@ -92,7 +93,8 @@ pub(crate) fn forget_deleted(journal: &Journal, root: &Path) -> Result<(), Segme
     Ok(())
 }
 
-/// Drops what the events of a segment say of activities: those are of several sessions.
+/// Removes activity events from the log of a segment. An activity spans several sessions, so its
+/// text may come from the deleted one.
 fn forget_activities(folder: &Path) -> Result<(), SegmentError> {
     let path = folder.join(EVENTS);
     let text = match std::fs::read(&path) {
@@ -107,11 +109,12 @@ fn forget_activities(folder: &Path) -> Result<(), SegmentError> {
         return Ok(());
     }
     let left = text.lines().filter(|line| !is_activity(line)).map(|line| format!("{line}\n"));
-    write_whole(folder, EVENTS, left.collect::<String>().as_bytes())
+    write_durably(folder, EVENTS, left.collect::<String>().as_bytes())
 }
 
-/// Whether a file names a session; not if it is not there.
+/// Returns whether a file contains the id of a session. A missing file does not.
 fn mentions(path: &Path, session: &SessionId) -> Result<bool, SegmentError> {
+    // With its quotes, so that the id `a` is not found inside the id `ab`.
     let quoted = serde_json::to_string(session).expect("a name always encodes");
     match std::fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).contains(&quoted)),

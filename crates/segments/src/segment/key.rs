@@ -1,6 +1,7 @@
-//! The name of a segment: a day, a stream, and when and how long within the day.
+//! The name of a segment: a day, a stream, a time of day and a duration.
 //!
-//! Names become parts of paths, and they come from anywhere: only what is checked becomes a key.
+//! Keys become parts of paths, and other programs send them: every part is checked before a key
+//! exists.
 
 use std::path::PathBuf;
 
@@ -14,10 +15,10 @@ use supervise::Day;
 const STREAM_BYTES_MAX: usize = 64;
 const SECONDS_DIGITS_MAX: usize = 7;
 
-/// The longest a segment is said to be: as many digits as there is room for.
+/// The longest duration in a key: the largest number with `SECONDS_DIGITS_MAX` digits.
 const SECONDS_MAX: i128 = 9_999_999;
 
-/// Where a segment is.
+/// Identifies a segment and its folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct SegmentKey {
     day: Day,
@@ -26,18 +27,18 @@ pub struct SegmentKey {
 }
 
 impl SegmentKey {
-    /// The key of an epoch of a provider, in the time on the wall when it began.
-    pub fn of(provider: &str, from: Time, to: Time, zone: &Zone) -> SegmentKey {
+    /// Builds the key of an epoch from its provider and its local start time.
+    pub fn for_epoch(provider: &str, from: Time, to: Time, zone: &Zone) -> SegmentKey {
         let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).clamp(0, SECONDS_MAX);
         let is_fine = is_stream(provider);
         SegmentKey {
             day: zone.day(from),
-            stream: if is_fine { provider.to_owned() } else { safe(provider) },
+            stream: if is_fine { provider.to_owned() } else { safe_stream(provider) },
             segment: format!("{}_{seconds}", zone.clock(from)),
         }
     }
 
-    /// A key somebody named; `None` for what cannot be one.
+    /// Parses the three parts of a key. Returns `None` if one of them is invalid.
     pub fn parse(day: &str, stream: &str, segment: &str) -> Option<SegmentKey> {
         let day = Day::parse(day)?;
         (is_stream(stream) && is_segment(segment)).then(|| SegmentKey {
@@ -59,12 +60,12 @@ impl SegmentKey {
         &self.segment
     }
 
-    /// The folder, within the journal's.
+    /// Returns the path of the folder relative to the journal.
     pub fn path(&self) -> PathBuf {
         [self.day.to_string().as_str(), &self.stream, &self.segment].iter().collect()
     }
 
-    /// The same a second longer; after the longest comes the shortest.
+    /// Returns the key that is one second longer; the longest is followed by zero seconds.
     pub(super) fn next(&self) -> SegmentKey {
         let (clock, seconds) = self.segment.split_once('_').expect("every key has its seconds");
         let seconds = (seconds.parse::<i128>().unwrap_or(0) + 1) % (SECONDS_MAX + 1);
@@ -81,13 +82,14 @@ impl std::fmt::Display for SegmentKey {
 impl<'de> Deserialize<'de> for SegmentKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SegmentKey, D::Error> {
         #[derive(Deserialize)]
-        struct Shape {
+        struct UncheckedKey {
             day: String,
             stream: String,
             segment: String,
         }
-        let Shape { day, stream, segment } = Shape::deserialize(deserializer)?;
-        SegmentKey::parse(&day, &stream, &segment).ok_or_else(|| D::Error::custom("no segment"))
+        let UncheckedKey { day, stream, segment } = UncheckedKey::deserialize(deserializer)?;
+        SegmentKey::parse(&day, &stream, &segment)
+            .ok_or_else(|| D::Error::custom("not a segment key"))
     }
 }
 
@@ -101,7 +103,8 @@ fn is_segment(text: &str) -> bool {
     })
 }
 
-/// A name that is nothing but a name: no way up, no hidden file, and nothing else of a day's folder.
+/// Returns whether a text is a safe name for a stream: not a path, not hidden, and not the name of
+/// any other entry in the folder of a day.
 fn is_stream(text: &str) -> bool {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=STREAM_BYTES_MAX).contains(&text.len())
@@ -113,9 +116,10 @@ fn is_stream(text: &str) -> bool {
         && !is_segment(text)
 }
 
-/// A stream's name made of any text.
-fn safe(text: &str) -> String {
+/// Makes a valid stream name of any text.
+fn safe_stream(text: &str) -> String {
     let fine = text.chars().filter(char::is_ascii_alphanumeric).take(STREAM_BYTES_MAX - 2);
+    // The prefix keeps the name apart from reserved ones such as `health`.
     format!("x-{}", fine.collect::<String>())
 }
 
@@ -124,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_leads_nowhere_else() {
+    fn key_parts_are_checked() {
         assert!(SegmentKey::parse("20261116", "claude", "080001_35").is_some());
         assert!(SegmentKey::parse("20261116", "import.claude-2", "080001_0").is_some());
         for (day, stream, segment) in [
@@ -150,16 +154,16 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_named_by_when_it_began_and_how_long_it_took() {
+    fn key_has_start_and_duration() {
         let at = |text: &str| text.parse::<Time>().expect("a time");
         let (from, to) = (at("2026-11-16T08:00:01Z"), at("2026-11-16T08:00:36.9Z"));
-        let key = SegmentKey::of("claude", from, to, &Zone::UTC);
+        let key = SegmentKey::for_epoch("claude", from, to, &Zone::UTC);
         assert_eq!(key.path(), PathBuf::from("20261116/claude/080001_35"));
         assert_eq!(key.next().segment(), "080001_36");
-        let longest = SegmentKey::of("claude", at("1970-01-01T00:00:00Z"), to, &Zone::UTC);
+        let longest = SegmentKey::for_epoch("claude", at("1970-01-01T00:00:00Z"), to, &Zone::UTC);
         assert_eq!(longest.segment(), "000000_9999999");
         assert_eq!(longest.next().segment(), "000000_0");
-        let odd = SegmentKey::of("../odd one", from, from, &Zone::UTC);
+        let odd = SegmentKey::for_epoch("../odd one", from, from, &Zone::UTC);
         assert_eq!(odd.path(), PathBuf::from("20261116/x-oddone/080001_0"));
     }
 }

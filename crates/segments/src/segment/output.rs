@@ -1,7 +1,7 @@
 //! The transcript and the digest of a segment.
 //!
-//! Each file begins with a header that says which events it was made from. One that is there for
-//! the same events is left as it is.
+//! The first line of each file is a header that names the events it was made from. A file made from
+//! the same events is not written again.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,75 +15,79 @@ use serde::{Deserialize, Serialize};
 
 use event::Kind;
 
-use super::{Hold, Meta, Segment, SegmentError, put_whole, to_line};
+use super::{Segment, SegmentError, SegmentLock, SegmentMeta, to_line, write_atomic};
 use views::chronicle_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 const DIGEST: &str = "digest.jsonl";
 
-/// What was made of a segment's text.
+/// Header of a transcript: counts and times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Transcribed {
-    /// `transcribed`, or `filtered` where there was nothing to say.
+pub struct TranscriptStats {
+    /// `transcribed`, or `filtered` if the epoch has no text.
     pub outcome: String,
     pub lines: u64,
-    /// Secrets that were taken out.
+    /// Secrets that were redacted.
     pub redacted: u64,
-    /// Seconds of the epoch, and those of them in open turns.
+    /// Seconds of the epoch, and how many of them had an open turn.
     pub vad_duration: u64,
     pub vad_speech: u64,
-    /// More than half of the records were not understood.
+    /// More than half of the events are of an unknown kind.
     pub noisy: bool,
 }
 
-/// What was found worth keeping.
+/// Header of a digest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Described {
+pub struct DigestSummary {
     pub facts: u64,
     pub title: Option<String>,
-    /// Who found it.
+    /// The source of the title.
     #[serde(default)]
     pub title_origin: Option<Origin>,
     pub summary: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header<T> {
+struct OutputHeader<T> {
     #[serde(flatten)]
-    meta: Meta,
+    meta: SegmentMeta,
     #[serde(flatten)]
     made: T,
 }
 
 #[derive(Serialize)]
-struct Chunk {
+struct TranscriptChunk {
     text: String,
 }
 
 impl Segment {
-    /// Writes down what was said and done in the epoch, without secrets.
-    pub fn transcribe(&self, journal: &Journal) -> Result<Transcribed, SegmentError> {
-        match self.transcribed() {
+    /// Writes the transcript of the epoch with secrets redacted, unless it is up to date.
+    pub fn transcribe(&self, journal: &Journal) -> Result<TranscriptStats, SegmentError> {
+        match self.transcript_stats() {
             Some(made) => Ok(made),
-            None => self.transcribe_as(&self.chronicle(journal)?, journal),
+            None => self.write_transcript(&self.chronicle(journal)?, journal),
         }
     }
 
-    /// Writes down what is worth keeping of the epoch.
-    pub fn describe(&self, journal: &Journal) -> Result<Described, SegmentError> {
-        match self.described() {
+    /// Writes the digest of the epoch, unless it is up to date.
+    pub fn describe(&self, journal: &Journal) -> Result<DigestSummary, SegmentError> {
+        match self.digest_summary() {
             Some(made) => Ok(made),
-            None => self.describe_as(&self.chronicle(journal)?, journal),
+            None => self.write_digest(&self.chronicle(journal)?, journal),
         }
     }
 
-    /// Both, by whoever has the chronicle of the session at hand.
-    pub fn write(&self, chronicle: &Chronicle, journal: &Journal) -> Result<(), SegmentError> {
-        if self.transcribed().is_none() {
-            self.transcribe_as(chronicle, journal)?;
+    /// Writes both files, for a caller that has the chronicle of the session already.
+    pub fn write_outputs(
+        &self,
+        chronicle: &Chronicle,
+        journal: &Journal,
+    ) -> Result<(), SegmentError> {
+        if self.transcript_stats().is_none() {
+            self.write_transcript(chronicle, journal)?;
         }
-        if self.described().is_none() {
-            self.describe_as(chronicle, journal)?;
+        if self.digest_summary().is_none() {
+            self.write_digest(chronicle, journal)?;
         }
         Ok(())
     }
@@ -92,12 +96,12 @@ impl Segment {
         Ok(chronicle_of(journal, &journal.stat(&self.meta.session_id)?)?)
     }
 
-    fn transcribe_as(
+    fn write_transcript(
         &self,
         chronicle: &Chronicle,
         journal: &Journal,
-    ) -> Result<Transcribed, SegmentError> {
-        let Meta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
+    ) -> Result<TranscriptStats, SegmentError> {
+        let SegmentMeta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
         let mut text = SessionText::new(Calls::AsActivity, CHUNK_CHARS_MAX);
         let mut redactor = Redactor::new();
         let (mut records, mut unknown) = (0_u64, 0_u64);
@@ -106,6 +110,7 @@ impl Segment {
             let event = event?;
             records += 1;
             unknown += u64::from(event.kind == Kind::Unknown);
+            // Redacted before chunks are cut: a secret that spans two chunks would not be recognised.
             text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
         }
         let chunks = text.finish();
@@ -117,7 +122,7 @@ impl Segment {
             (u64::try_from(millis / 1_000).unwrap_or(0), busy / 1_000)
         });
         let lines = chunks.iter().flat_map(|chunk| chunk.lines());
-        let made = Transcribed {
+        let made = TranscriptStats {
             outcome: if chunks.is_empty() { "filtered" } else { "transcribed" }.to_owned(),
             lines: lines.filter(|line| !line.is_empty()).count() as u64,
             redacted: chunks.iter().map(|chunk| chunk.matches("[redacted:").count() as u64).sum(),
@@ -125,68 +130,69 @@ impl Segment {
             vad_speech: speech,
             noisy: unknown * 2 > records,
         };
-        let chunks = chunks.into_iter().map(|text| to_line(&Chunk { text }));
-        self.make(journal, TRANSCRIPT, made, chunks)
+        let chunks = chunks.into_iter().map(|text| to_line(&TranscriptChunk { text }));
+        self.write_output(journal, TRANSCRIPT, made, chunks)
     }
 
-    /// Writes it as the chronicle has it now, over what is there.
-    pub fn describe_as(
+    /// Writes the digest from the current chronicle and replaces an existing one.
+    pub fn write_digest(
         &self,
         chronicle: &Chronicle,
         journal: &Journal,
-    ) -> Result<Described, SegmentError> {
+    ) -> Result<DigestSummary, SegmentError> {
         let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == self.meta.epoch);
         let title = chapter.as_ref().and_then(Chapter::title);
         let (title, title_origin) = title.unzip();
         let facts = chapter.map(|chapter| chapter.facts).unwrap_or_default();
-        let made = Described {
+        let made = DigestSummary {
             facts: facts.len() as u64,
             title,
             title_origin,
             summary: digest::summary(&facts),
         };
-        self.make(journal, DIGEST, made, facts.iter().map(to_line))
+        self.write_output(journal, DIGEST, made, facts.iter().map(to_line))
     }
 
-    /// What was made of the text, if it is there.
-    pub fn transcribed(&self) -> Option<Transcribed> {
-        self.made(TRANSCRIPT)
+    /// Reads the header of the transcript if it is up to date.
+    pub fn transcript_stats(&self) -> Option<TranscriptStats> {
+        self.read_output(TRANSCRIPT)
     }
 
-    /// What was found worth keeping, if it is there.
-    pub fn described(&self) -> Option<Described> {
-        self.made(DIGEST)
+    /// Reads the header of the digest if it is up to date.
+    pub fn digest_summary(&self) -> Option<DigestSummary> {
+        self.read_output(DIGEST)
     }
 
-    /// What a file's header says, if it was made from the same events.
-    fn made<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
-        let header: Option<Header<T>> = header(&self.folder().join(name));
+    /// Reads the header of a file if it was made from the same events.
+    fn read_output<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
+        let header: Option<OutputHeader<T>> = read_header(&self.folder().join(name));
         header.filter(|header| header.meta == self.meta).map(|header| header.made)
     }
 
-    fn make<T: Serialize>(
+    fn write_output<T: Serialize>(
         &self,
         journal: &Journal,
         name: &str,
         made: T,
         lines: impl Iterator<Item = Vec<u8>>,
     ) -> Result<T, SegmentError> {
-        let header = Header { meta: self.meta.clone(), made };
+        let header = OutputHeader { meta: self.meta.clone(), made };
         let mut bytes = to_line(&header);
         lines.for_each(|line| bytes.extend(line));
-        let _hold = Hold::to_write(journal, &self.meta.session_id)?;
-        put_whole(self.folder(), name, &bytes)?;
+        // Taken after the slow part: a deletion waits for the write, not for the folding of events.
+        let _lock = SegmentLock::for_session(journal, &self.meta.session_id)?;
+        write_atomic(self.folder(), name, &bytes)?;
         Ok(header.made)
     }
 }
 
-/// The epoch that the files made of a segment name.
-pub(super) fn told_by(folder: &Path) -> Option<Meta> {
-    [TRANSCRIPT, DIGEST].iter().find_map(|name| header(&folder.join(name)))
+/// Reads the epoch from the header of the transcript or of the digest.
+pub(super) fn meta_from_outputs(folder: &Path) -> Option<SegmentMeta> {
+    [TRANSCRIPT, DIGEST].iter().find_map(|name| read_header(&folder.join(name)))
 }
 
-/// The first line of a file; nothing of one that is not there or says something else.
-fn header<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
+/// Parses the first line of a file. Returns `None` if it is missing or has another format.
+fn read_header<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     let mut line = String::new();
     BufReader::new(std::fs::File::open(path).ok()?).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()

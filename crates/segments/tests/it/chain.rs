@@ -8,14 +8,15 @@ use event::{SessionId, Time};
 use journal::ForkPolicy;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use segments::{
-    Begun, Chain, ChainError, Day, Dream, Hands, HandsError, Segment, Site, Went, Zone,
+    Chain, ChainError, ChainFlow, ChainRuntime, Day, Dream, HandlerStart, HandlerTarget, Segment,
+    TaskError, Zone,
 };
 use serde_json::{Value, json};
 
 use crate::segments::{MINUTE, MORNING, World};
 
-/// Hands that do at once what they are told, until they are cut off.
-struct Doing<'a> {
+/// A runtime that does everything at once, until a simulated power cut.
+struct TestRuntime<'a> {
     world: &'a World,
     published: Vec<Value>,
     dreams: Vec<Dream>,
@@ -24,27 +25,27 @@ struct Doing<'a> {
     own: Vec<&'static str>,
     /// The handler that fails.
     failing: Option<&'static str>,
-    /// What was started: a handler and its file.
+    /// Started handlers, each with its file.
     started: Vec<String>,
-    /// What has ended, however.
+    /// Handlers that have ended, well or badly.
     finished: Vec<String>,
     alarms: Vec<String>,
-    /// The user has commands for what is dreamt of.
+    /// The user has commands of their own for dreams.
     has_own_dreams: bool,
-    /// What they say cannot be run.
+    /// Those commands are invalid.
     has_bad_dreams: bool,
-    /// There is no room for another task.
+    /// The task queue is full.
     is_full: bool,
-    /// Things that are done before somebody pulls the plug.
+    /// Calls until the power cut.
     left: Option<u32>,
 }
 
-/// The plug was pulled.
-struct CutOff;
+/// The panic of a power cut.
+struct PowerCut;
 
-impl<'a> Doing<'a> {
-    fn new(world: &'a World) -> Doing<'a> {
-        Doing {
+impl<'a> TestRuntime<'a> {
+    fn new(world: &'a World) -> TestRuntime<'a> {
+        TestRuntime {
             world,
             published: Vec::new(),
             dreams: Vec::new(),
@@ -61,9 +62,9 @@ impl<'a> Doing<'a> {
         }
     }
 
-    fn step(&mut self) {
+    fn count_call(&mut self) {
         if let Some(left) = &mut self.left {
-            *left = left.checked_sub(1).unwrap_or_else(|| panic_any(CutOff));
+            *left = left.checked_sub(1).unwrap_or_else(|| panic_any(PowerCut));
         }
     }
 
@@ -77,14 +78,14 @@ impl<'a> Doing<'a> {
     }
 }
 
-impl Hands for Doing<'_> {
+impl ChainRuntime for TestRuntime<'_> {
     fn publish(&mut self, message: &Value) {
-        self.step();
+        self.count_call();
         self.published.push(message.clone());
     }
 
     fn now(&self) -> Time {
-        at(1)
+        minute(1)
     }
 
     fn is_stopping(&self) -> bool {
@@ -94,12 +95,12 @@ impl Hands for Doing<'_> {
     fn warn(&mut self, _words: &str) {}
 
     fn alarm(&mut self, title: &str, words: &str) {
-        self.step();
+        self.count_call();
         self.alarms.push(format!("{title}: {words}"));
     }
 
-    /// Each is for one kind of file: `count` for those of segments, `see` for pictures.
-    fn handlers(&self, file: &str) -> Vec<String> {
+    /// `see` is for pictures, every other handler for `segment.json`.
+    fn handlers_for(&self, file: &str) -> Vec<String> {
         let fits = |name: &&&str| match **name {
             "see" => file.ends_with(".png"),
             _ => file == "segment.json",
@@ -107,13 +108,18 @@ impl Hands for Doing<'_> {
         self.own.iter().filter(fits).map(|name| (*name).to_owned()).collect()
     }
 
-    fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError> {
-        self.step();
+    fn start_handler(
+        &mut self,
+        target: &HandlerTarget,
+        handler: &str,
+        file: &str,
+    ) -> Result<HandlerStart, TaskError> {
+        self.count_call();
         self.started.push(format!("{handler} {file}"));
         let run = format!("run-{}", self.runs.len());
         let is_failing = self.failing == Some(handler);
         if !is_failing {
-            let segment = || Segment::open(&site.folder).unwrap();
+            let segment = || Segment::open(&target.folder).unwrap();
             match handler {
                 "transcribe" => drop(segment().transcribe(&self.world.journal).unwrap()),
                 "describe" => drop(segment().describe(&self.world.journal).unwrap()),
@@ -121,66 +127,69 @@ impl Hands for Doing<'_> {
             }
         }
         self.runs.insert(run.clone(), i32::from(is_failing));
-        Ok(Begun::Running(run))
+        Ok(HandlerStart::Running(run))
     }
 
-    /// The last one is the quickest.
-    fn finish(&mut self, runs: &[&str]) -> Option<(usize, i32)> {
-        self.step();
+    /// The last one ends first.
+    fn wait_for_any(&mut self, runs: &[&str]) -> Option<(usize, i32)> {
+        self.count_call();
         let run = *runs.last()?;
         let number = self.runs.keys().position(|known| known == run).unwrap();
         self.finished.push(self.started[number].clone());
         Some((runs.len() - 1, self.runs[run]))
     }
 
-    fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {
-        self.step();
+    fn queue_dream(&mut self, dream: &Dream) -> Result<(), TaskError> {
+        self.count_call();
         if self.has_bad_dreams {
-            return Err(HandsError::Never("nothing is left of it".to_owned()));
+            return Err(TaskError::Invalid("nothing is left of it".to_owned()));
         }
         if self.is_full {
-            return Err(HandsError::NotNow("too many wait".to_owned()));
+            return Err(TaskError::Unavailable("too many wait".to_owned()));
         }
         self.dreams.push(dream.clone());
         Ok(())
     }
 
-    fn is_replaced(&self, _dream: &Dream) -> bool {
+    fn has_replacement(&self, _dream: &Dream) -> bool {
         self.has_own_dreams
     }
 }
 
-fn at(minutes: i64) -> Time {
+fn minute(minutes: i64) -> Time {
     Time::from_millis(MORNING + minutes * MINUTE)
 }
 
-/// Lets the chain take everything that is recorded.
-fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
+/// Lets the chain process everything in the journal.
+fn process_all(world: &World, runtime: &mut TestRuntime<'_>, minutes: i64) {
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     loop {
-        assert_eq!(chain.make_up(at(minutes), hands).unwrap(), Went::On);
-        let page = chain.page().unwrap();
-        assert_eq!(chain.take(&page, at(minutes), hands).unwrap(), Went::On);
+        assert_eq!(chain.retry_pending(minute(minutes), runtime).unwrap(), ChainFlow::Continue);
+        let page = chain.next_page().unwrap();
+        assert_eq!(
+            chain.process_page(&page, minute(minutes), runtime).unwrap(),
+            ChainFlow::Continue
+        );
         if page.is_empty() {
             return;
         }
     }
 }
 
-/// Hears a message as a daemon does.
-fn hear(
+/// Delivers a message as the daemon does.
+fn deliver(
     chain: &mut Chain,
     message: &Value,
     now: Time,
-    hands: &mut Doing<'_>,
+    runtime: &mut TestRuntime<'_>,
 ) -> Result<(), ChainError> {
     let message = bus::Message::parse(message.to_string().as_bytes()).unwrap();
-    chain.note(&message)?;
-    chain.heed(&message, now, hands)
+    chain.log_message(&message)?;
+    chain.handle_message(&message, now, runtime)
 }
 
-/// The names of the messages in the event logs of all segments.
-fn logged(world: &World) -> Vec<Vec<String>> {
+/// Returns the names of the steps in the event logs of all segments.
+fn logged_steps(world: &World) -> Vec<Vec<String>> {
     let day = Day::parse("20261116").unwrap();
     let segments = Segment::of_day(&world.root(), day).unwrap();
     let names = |segment: &Segment| {
@@ -206,130 +215,134 @@ const STEPS: [&str; 6] = [
 ];
 
 #[test]
-fn an_epoch_goes_through_the_chain_in_order() {
+fn steps_of_an_epoch_are_in_order() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    assert_eq!(hands.names(), STEPS.map(|step| format!("observe.{step}")));
-    assert_eq!(logged(&world), [STEPS]);
-    let observing = &hands.published[0];
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
+    assert_eq!(runtime.names(), STEPS.map(|step| format!("observe.{step}")));
+    assert_eq!(logged_steps(&world), [STEPS]);
+    let observing = &runtime.published[0];
     assert_eq!(observing["meta"]["session_id"], "claude:a");
     assert_eq!((&observing["day"], &observing["stream"]), (&json!("20261116"), &json!("claude")));
-    assert_eq!(hands.published[1]["ref"], "run-0");
+    assert_eq!(runtime.published[1]["ref"], "run-0");
     assert_eq!(observing["ts"], MORNING + MINUTE);
-    assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
-    // Nothing is left to do.
-    let mut again = Doing::new(&world);
-    follow(&world, &mut again, 1);
+    assert_eq!(runtime.dreams, [Dream::Segment(world.claim("a").key())]);
+    // A second run has nothing to do.
+    let mut again = TestRuntime::new(&world);
+    process_all(&world, &mut again, 1);
     assert!(again.published.is_empty() && again.dreams.is_empty());
 }
 
-/// Does what is owed at these seconds after a minute, with a chain that begins anew each time.
-fn make_up(world: &World, hands: &mut Doing<'_>, seconds: &[i64]) {
+/// Retries pending work at these seconds after the first minute, each time with a reopened chain.
+fn retry_at(world: &World, runtime: &mut TestRuntime<'_>, seconds: &[i64]) {
     for seconds in seconds {
         let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
         let now = Time::from_millis(MORNING + MINUTE + seconds * 1_000);
-        assert_eq!(chain.make_up(now, hands).unwrap(), Went::On);
+        assert_eq!(chain.retry_pending(now, runtime).unwrap(), ChainFlow::Continue);
     }
 }
 
 #[test]
-fn a_handler_that_fails_is_tried_again_and_then_told_and_stops_nothing() {
+fn failing_handler_is_retried_then_reported() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    hands.failing = Some("describe");
-    hands.own = vec!["count"];
-    follow(&world, &mut hands, 1);
-    assert!(!hands.names().contains(&"observe.observed".to_owned()), "{:?}", hands.names());
-    make_up(&world, &mut hands, &[9, 10, 11, 69, 70, 71, 669]);
-    assert!(hands.dreams.is_empty() && hands.alarms.is_empty());
-    make_up(&world, &mut hands, &[670, 700, 10_000]);
-    let observed = hands.published.iter().find(|message| message["event"] == "observed").unwrap();
+    let mut runtime = TestRuntime::new(&world);
+    runtime.failing = Some("describe");
+    runtime.own = vec!["count"];
+    process_all(&world, &mut runtime, 1);
+    assert!(!runtime.names().contains(&"observe.observed".to_owned()), "{:?}", runtime.names());
+    retry_at(&world, &mut runtime, &[9, 10, 11, 69, 70, 71, 669]);
+    assert!(runtime.dreams.is_empty() && runtime.alarms.is_empty());
+    retry_at(&world, &mut runtime, &[670, 700, 10_000]);
+    let observed = runtime.published.iter().find(|message| message["event"] == "observed").unwrap();
     assert_eq!(
         (&observed["error"], &observed["errors"]),
         (&json!(true), &json!(["describe exit 1"]))
     );
-    assert_eq!(hands.alarms.len(), 1);
-    assert_eq!(hands.dreams.len(), 1);
-    // What went well is not done again.
-    let tries = |name: &str| hands.started.iter().filter(|it| it.starts_with(name)).count();
+    assert_eq!(runtime.alarms.len(), 1);
+    assert_eq!(runtime.dreams.len(), 1);
+    // Handlers that succeeded do not run again.
+    let tries = |name: &str| runtime.started.iter().filter(|it| it.starts_with(name)).count();
     assert_eq!((tries("describe"), tries("transcribe"), tries("count")), (4, 1, 1));
 }
 
 #[test]
-fn a_handler_that_fails_once_is_no_failure() {
+fn handler_may_fail_once() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    hands.failing = Some("describe");
-    follow(&world, &mut hands, 1);
-    hands.failing = None;
-    make_up(&world, &mut hands, &[10, 70, 670]);
-    assert_eq!(logged(&world), [STEPS]);
-    assert!(hands.alarms.is_empty());
-    assert_eq!(hands.dreams.len(), 1);
+    let mut runtime = TestRuntime::new(&world);
+    runtime.failing = Some("describe");
+    process_all(&world, &mut runtime, 1);
+    runtime.failing = None;
+    retry_at(&world, &mut runtime, &[10, 70, 670]);
+    assert_eq!(logged_steps(&world), [STEPS]);
+    assert!(runtime.alarms.is_empty());
+    assert_eq!(runtime.dreams.len(), 1);
 }
 
 #[test]
-fn an_epoch_that_cannot_be_taken_holds_up_nobody_and_is_made_up_for() {
+fn failed_epoch_is_retried_later() {
     let world = World::new();
     world.begin("blocked", "app", -24 * 60).ask("Yesterday").close();
     world.begin("a", "app", 0).ask("Write the parser").close();
     fs::write(world.root().join("20261115"), "no folder").unwrap();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    assert_eq!(logged(&world), [STEPS]);
-    make_up(&world, &mut hands, &[10]);
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
+    assert_eq!(logged_steps(&world), [STEPS]);
+    retry_at(&world, &mut runtime, &[10]);
     fs::remove_file(world.root().join("20261115")).unwrap();
-    make_up(&world, &mut hands, &[70, 670, 10_000]);
+    retry_at(&world, &mut runtime, &[70, 670, 10_000]);
     let yesterday = Day::parse("20261115").unwrap();
     assert_eq!(Segment::of_day(&world.root(), yesterday).unwrap().len(), 1);
-    assert!(hands.dreams.contains(&Dream::Segments(yesterday)));
-    assert!(hands.alarms.is_empty());
+    assert!(runtime.dreams.contains(&Dream::Segments(yesterday)));
+    assert!(runtime.alarms.is_empty());
 }
 
 #[test]
-fn an_epoch_that_never_can_be_taken_is_given_up_and_said() {
+fn hopeless_epoch_is_given_up() {
     let world = World::new();
     world.begin("blocked", "app", -24 * 60).ask("Yesterday").close();
     fs::write(world.root().join("20261115"), "no folder").unwrap();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    make_up(&world, &mut hands, &[10, 70, 670, 10_000, 20_000]);
-    assert_eq!(hands.alarms.len(), 1);
-    assert!(hands.alarms[0].contains("20261115"), "{:?}", hands.alarms);
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
+    retry_at(&world, &mut runtime, &[10, 70, 670, 10_000, 20_000]);
+    assert_eq!(runtime.alarms.len(), 1);
+    assert!(runtime.alarms[0].contains("20261115"), "{:?}", runtime.alarms);
 }
 
 #[test]
-fn handlers_of_the_user_run_beside_ours() {
+fn user_handlers_run_too() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    hands.own = vec!["count"];
-    follow(&world, &mut hands, 1);
-    assert!(hands.names().contains(&"observe.detected count".to_owned()), "{:?}", hands.names());
-    assert_eq!(hands.names().last().unwrap(), "observe.observed");
+    let mut runtime = TestRuntime::new(&world);
+    runtime.own = vec!["count"];
+    process_all(&world, &mut runtime, 1);
+    assert!(
+        runtime.names().contains(&"observe.detected count".to_owned()),
+        "{:?}",
+        runtime.names()
+    );
+    assert_eq!(runtime.names().last().unwrap(), "observe.observed");
 }
 
 #[test]
-fn history_is_described_on_the_way_and_dreamt_of_by_the_day() {
+fn history_is_dreamt_of_by_day() {
     let world = World::new();
     for number in 0..20 {
         world.begin(&format!("s{number}"), "app", number).ask("Write the parser").close();
     }
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 24 * 60);
-    assert!(hands.runs.is_empty(), "no process for history");
-    assert_eq!(hands.published.len(), 20);
-    assert!(hands.published.iter().all(|message| message["batch"] == true));
-    assert_eq!(hands.dreams, [Dream::Segments(Day::parse("20261116").unwrap())]);
-    assert!(logged(&world).iter().all(|log| *log == ["observed"]));
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 24 * 60);
+    assert!(runtime.runs.is_empty(), "no process for history");
+    assert_eq!(runtime.published.len(), 20);
+    assert!(runtime.published.iter().all(|message| message["batch"] == true));
+    assert_eq!(runtime.dreams, [Dream::Segments(Day::parse("20261116").unwrap())]);
+    assert!(logged_steps(&world).iter().all(|log| *log == ["observed"]));
 }
 
 #[test]
-fn files_that_others_announce_get_their_handlers_once() {
+fn announced_files_are_handled_once() {
     let world = World::new();
     let folder = world.root().join("20261116/phone/080001_5");
     fs::create_dir_all(&folder).unwrap();
@@ -340,26 +353,26 @@ fn files_that_others_announce_get_their_handlers_once() {
         json!({"tract": "observe", "event": "observing", "day": "20261116", "stream": "phone",
             "segment": "080001_5", "files": files, "meta": {"host": "phone"}})
     };
-    let mut hands = Doing::new(&world);
-    hands.own = vec!["see", "count"];
+    let mut runtime = TestRuntime::new(&world);
+    runtime.own = vec!["see", "count"];
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     // One is named twice, one is missing, one leads elsewhere, one has no handler.
     let files = json!(["a.png", "a.png", "gone.png", "../b.png", "b.png", "note.txt", 7]);
-    hear(&mut chain, &observing(files), at(1), &mut hands).unwrap();
-    // After a crash it is still owed.
+    deliver(&mut chain, &observing(files), minute(1), &mut runtime).unwrap();
+    // After a crash the work is still pending.
     drop(chain);
-    make_up(&world, &mut hands, &[0]);
-    assert_eq!(hands.started, ["see a.png", "see b.png"]);
+    retry_at(&world, &mut runtime, &[0]);
+    assert_eq!(runtime.started, ["see a.png", "see b.png"]);
     let names = ["observe.detected see", "observe.detected see", "observe.observed"];
-    assert_eq!(hands.names(), names);
-    assert!(hands.dreams.is_empty(), "nothing else happens");
-    // Nobody is for it: it is done at once.
+    assert_eq!(runtime.names(), names);
+    assert!(runtime.dreams.is_empty(), "nothing else happens");
+    // A file without a handler is done at once.
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    hear(&mut chain, &observing(json!(["note.txt"])), at(2), &mut hands).unwrap();
-    assert_eq!(chain.make_up(at(2), &mut hands).unwrap(), Went::On);
-    assert_eq!(hands.names().len(), 4);
-    // These name nothing that is there.
-    let before = chain.unheard();
+    deliver(&mut chain, &observing(json!(["note.txt"])), minute(2), &mut runtime).unwrap();
+    assert_eq!(chain.retry_pending(minute(2), &mut runtime).unwrap(), ChainFlow::Continue);
+    assert_eq!(runtime.names().len(), 4);
+    // These messages name no existing segment or no files.
+    let before = chain.unhandled_count();
     for (name, value) in [
         ("day", json!("20261345")),
         ("segment", json!("../..")),
@@ -369,64 +382,64 @@ fn files_that_others_announce_get_their_handlers_once() {
     ] {
         let mut message = observing(json!(["a.png"]));
         message[name] = value;
-        hear(&mut chain, &message, at(3), &mut hands).unwrap();
+        deliver(&mut chain, &message, minute(3), &mut runtime).unwrap();
     }
-    assert!(chain.unheard() - before >= 5);
-    make_up(&world, &mut hands, &[180]);
-    assert_eq!(hands.started.len(), 2);
+    assert!(chain.unhandled_count() - before >= 5);
+    retry_at(&world, &mut runtime, &[180]);
+    assert_eq!(runtime.started.len(), 2);
 }
 
 #[test]
-fn files_that_are_announced_again_are_handled_and_told_again() {
+fn repeated_announcement_is_handled_again() {
     let world = World::new();
     let folder = world.root().join("20261116/phone/080001_5");
     fs::create_dir_all(&folder).unwrap();
-    let mut hands = Doing::new(&world);
-    hands.own = vec!["see"];
+    let mut runtime = TestRuntime::new(&world);
+    runtime.own = vec!["see"];
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     for ts in [1, 2] {
         fs::write(folder.join("a.png"), "x").unwrap();
         let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
             "stream": "phone", "segment": "080001_5", "files": ["a.png"], "ts": ts});
-        hear(&mut chain, &observing, at(1), &mut hands).unwrap();
-        assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+        deliver(&mut chain, &observing, minute(1), &mut runtime).unwrap();
+        assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
     }
-    assert_eq!(hands.started, ["see a.png", "see a.png"]);
+    assert_eq!(runtime.started, ["see a.png", "see a.png"]);
     let names = ["observe.detected see", "observe.observed"];
-    assert_eq!(hands.names(), [names, names].concat());
-    let of: Vec<&Value> = hands.published.iter().map(|message| &message["announced"]).collect();
+    assert_eq!(runtime.names(), [names, names].concat());
+    let of: Vec<&Value> = runtime.published.iter().map(|message| &message["announced"]).collect();
     assert_eq!(of, [1, 1, 2, 2]);
-    assert_ne!(hands.published[0]["ref"], hands.published[2]["ref"]);
+    assert_ne!(runtime.published[0]["ref"], runtime.published[2]["ref"]);
 }
 
 #[test]
-fn announcements_are_told_apart_also_where_they_say_no_time_or_the_same() {
+fn announcements_have_distinct_numbers() {
     let world = World::new();
     let folder = world.root().join("20261116/phone/080001_5");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a.png"), "x").unwrap();
-    let mut hands = Doing::new(&world);
-    hands.own = vec!["see"];
+    let mut runtime = TestRuntime::new(&world);
+    runtime.own = vec!["see"];
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    let announce = |chain: &mut Chain, ts: Value, hands: &mut Doing<'_>| {
+    let announce = |chain: &mut Chain, ts: Value, runtime: &mut TestRuntime<'_>| {
         let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
             "stream": "phone", "segment": "080001_5", "files": ["a.png"], "ts": ts});
-        hear(chain, &observing, at(1), hands).unwrap();
+        deliver(chain, &observing, minute(1), runtime).unwrap();
     };
-    // Two that wait together, and one when both are done.
-    announce(&mut chain, json!(7), &mut hands);
-    announce(&mut chain, json!(7), &mut hands);
-    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
-    announce(&mut chain, json!(7), &mut hands);
-    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
-    // Some say no time, or none that can be.
+    // Two that are pending together, and one after both.
+    announce(&mut chain, json!(7), &mut runtime);
+    announce(&mut chain, json!(7), &mut runtime);
+    assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
+    announce(&mut chain, json!(7), &mut runtime);
+    assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
+    // Missing and invalid times.
     for ts in [Value::Null, json!("soon"), Value::Null] {
-        announce(&mut chain, ts, &mut hands);
-        assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+        announce(&mut chain, ts, &mut runtime);
+        assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
     }
-    assert_eq!(hands.started, ["see a.png"; 6]);
+    assert_eq!(runtime.started, ["see a.png"; 6]);
     let of = |event: &str| -> Vec<i64> {
-        let told = hands.published.iter().filter(|message| message["event"] == event);
+        let told = runtime.published.iter().filter(|message| message["event"] == event);
         told.map(|message| message["announced"].as_i64().unwrap()).collect()
     };
     let now = MORNING + MINUTE;
@@ -435,103 +448,103 @@ fn announcements_are_told_apart_also_where_they_say_no_time_or_the_same() {
 }
 
 #[test]
-fn what_is_announced_in_a_segment_of_ours_ends_nothing_of_our_own() {
+fn announcement_does_not_end_the_epoch() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    hands.own = vec!["see"];
-    hands.failing = Some("describe");
-    follow(&world, &mut hands, 1);
-    // While the epoch waits for its next try, somebody adds a picture.
+    let mut runtime = TestRuntime::new(&world);
+    runtime.own = vec!["see"];
+    runtime.failing = Some("describe");
+    process_all(&world, &mut runtime, 1);
+    // While the epoch waits for its next try, another program adds a picture.
     let segment = world.claim("a");
     fs::write(segment.folder().join("a.png"), "x").unwrap();
     let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
         "stream": "claude", "segment": segment.meta.segment, "files": ["a.png"], "ts": 7});
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    hear(&mut chain, &observing, at(1), &mut hands).unwrap();
-    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
-    hands.failing = None;
-    make_up(&world, &mut hands, &[10]);
-    let ends = hands.published.iter().filter(|message| message["event"] == "observed");
+    deliver(&mut chain, &observing, minute(1), &mut runtime).unwrap();
+    assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
+    runtime.failing = None;
+    retry_at(&world, &mut runtime, &[10]);
+    let ends = runtime.published.iter().filter(|message| message["event"] == "observed");
     let ends: Vec<&Value> = ends.map(|message| &message["announced"]).collect();
     assert_eq!(ends, [&json!(7), &Value::Null]);
 }
 
 #[test]
-fn an_announcement_that_cannot_be_kept_is_heard_again_as_the_same() {
+fn unsaved_announcement_keeps_its_number() {
     let world = World::new();
     fs::create_dir_all(world.root().join("20261116/phone/080001_5")).unwrap();
-    let mut hands = Doing::new(&world);
+    let mut runtime = TestRuntime::new(&world);
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
         "stream": "phone", "segment": "080001_5", "files": [], "ts": 7});
     let message = bus::Message::parse(observing.to_string().as_bytes()).unwrap();
     let health = world.root().join("health");
     fs::write(&health, "in the way").unwrap();
-    assert!(chain.heed(&message, at(1), &mut hands).is_err());
+    assert!(chain.handle_message(&message, minute(1), &mut runtime).is_err());
     fs::remove_file(&health).unwrap();
-    chain.heed(&message, at(1), &mut hands).unwrap();
-    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
-    let told: Vec<&Value> = hands.published.iter().map(|it| &it["announced"]).collect();
+    chain.handle_message(&message, minute(1), &mut runtime).unwrap();
+    assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
+    let told: Vec<&Value> = runtime.published.iter().map(|it| &it["announced"]).collect();
     assert_eq!(told, [7]);
 }
 
 #[test]
-fn a_handler_that_is_done_is_not_run_again_because_that_could_not_be_written_down() {
+fn unsaved_handler_is_not_repeated() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    hands.own = vec!["count"];
+    let mut runtime = TestRuntime::new(&world);
+    runtime.own = vec!["count"];
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     let health = world.root().join("health");
     fs::write(&health, "in the way").unwrap();
-    let page = chain.page().unwrap();
-    assert!(chain.take(&page, at(1), &mut hands).is_err());
+    let page = chain.next_page().unwrap();
+    assert!(chain.process_page(&page, minute(1), &mut runtime).is_err());
     fs::remove_file(&health).unwrap();
-    // The journal is opened again meanwhile.
+    // The daemon reopens the journal after a failure.
     chain.reopen(world.journal.clone());
-    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
-    let page = chain.page().unwrap();
-    assert_eq!(chain.take(&page, at(1), &mut hands).unwrap(), Went::On);
-    assert_eq!(hands.started.iter().filter(|it| *it == "count segment.json").count(), 1);
-    assert_eq!(logged(&world)[0].last().unwrap(), "observed");
-    assert_eq!(hands.dreams.len(), 1);
+    assert_eq!(chain.retry_pending(minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
+    let page = chain.next_page().unwrap();
+    assert_eq!(chain.process_page(&page, minute(1), &mut runtime).unwrap(), ChainFlow::Continue);
+    assert_eq!(runtime.started.iter().filter(|it| *it == "count segment.json").count(), 1);
+    assert_eq!(logged_steps(&world)[0].last().unwrap(), "observed");
+    assert_eq!(runtime.dreams.len(), 1);
     assert!(!chain.is_behind());
 }
 
 #[test]
-fn what_is_due_and_finds_no_room_is_due_again() {
+fn dream_without_room_is_due_again() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    hands.dreams.clear();
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
+    runtime.dreams.clear();
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    hands.is_full = true;
-    assert!(chain.tick(at(61), &mut hands).is_err());
-    hands.is_full = false;
-    chain.tick(at(62), &mut hands).unwrap();
-    chain.tick(at(63), &mut hands).unwrap();
-    assert_eq!(hands.dreams, [Dream::Flush(world.claim("a").key())]);
+    runtime.is_full = true;
+    assert!(chain.run_schedule(minute(61), &mut runtime).is_err());
+    runtime.is_full = false;
+    chain.run_schedule(minute(62), &mut runtime).unwrap();
+    chain.run_schedule(minute(63), &mut runtime).unwrap();
+    assert_eq!(runtime.dreams, [Dream::Flush(world.claim("a").key())]);
 }
 
 #[test]
-fn what_happened_to_a_segment_is_for_its_owner_alone() {
+fn event_log_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    follow(&world, &mut Doing::new(&world), 1);
+    process_all(&world, &mut TestRuntime::new(&world), 1);
     let log = world.claim("a").folder().join("events.jsonl");
     assert_eq!(fs::metadata(log).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
-fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
+fn messages_of_others_lead_to_dreams() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let key = world.claim("a").key();
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    let mut hands = Doing::new(&world);
+    let mut runtime = TestRuntime::new(&world);
     let about = json!({"day": "20261116", "segment": key.segment(), "stream": "claude"});
     let told = |tract: &str, event: &str, more: Value| {
         let mut message = about.clone();
@@ -542,155 +555,158 @@ fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
         }
         message
     };
-    hear(&mut chain, &told("observe", "observed", json!({})), at(1), &mut hands).unwrap();
+    deliver(&mut chain, &told("observe", "observed", json!({})), minute(1), &mut runtime).unwrap();
     let recorded = json!({"facet": "owner/app", "id": "coding_080001_3"});
-    hear(&mut chain, &told("activity", "recorded", recorded), at(1), &mut hands).unwrap();
-    // These are written down, and nothing is run for them.
+    deliver(&mut chain, &told("activity", "recorded", recorded), minute(1), &mut runtime).unwrap();
+    // These are logged, and no dream follows.
     let nameless = told("activity", "recorded", json!({"id": "coding_1"}));
-    hear(&mut chain, &nameless, at(1), &mut hands).unwrap();
+    deliver(&mut chain, &nameless, minute(1), &mut runtime).unwrap();
     let hostile = [("--x", "a"), ("a/../b", "a"), ("a//b", "a"), ("app", "../x"), ("app", "a/b")];
     for (facet, id) in hostile {
         let hostile = json!({"facet": facet, "id": id});
-        hear(&mut chain, &told("activity", "recorded", hostile), at(1), &mut hands).unwrap();
+        deliver(&mut chain, &told("activity", "recorded", hostile), minute(1), &mut runtime)
+            .unwrap();
     }
-    assert_eq!(logged(&world)[0].len(), 8);
-    assert_eq!(chain.unheard(), 6);
-    assert_eq!(hands.dreams.len(), 2);
-    assert!(matches!(&hands.dreams[1], Dream::Activity { facet, .. } if facet == "owner/app"));
+    assert_eq!(logged_steps(&world)[0].len(), 8);
+    assert_eq!(chain.unhandled_count(), 6);
+    assert_eq!(runtime.dreams.len(), 2);
+    assert!(matches!(&runtime.dreams[1], Dream::Activity { facet, .. } if facet == "owner/app"));
     // A project that is in no repository goes by its folder.
     let folder = json!({"facet": "/home/dev/my projects/.app", "id": "coding_080001_3"});
-    hear(&mut chain, &told("activity", "recorded", folder), at(1), &mut hands).unwrap();
-    assert_eq!((chain.unheard(), hands.dreams.len()), (6, 3));
+    deliver(&mut chain, &told("activity", "recorded", folder), minute(1), &mut runtime).unwrap();
+    assert_eq!((chain.unhandled_count(), runtime.dreams.len()), (6, 3));
     // A day may be a number, and a stream be left out where there is only one.
     let mut bare = told("observe", "observed", json!({"day": 20261116}));
     bare.as_object_mut().unwrap().remove("stream");
-    hear(&mut chain, &bare, at(1), &mut hands).unwrap();
+    deliver(&mut chain, &bare, minute(1), &mut runtime).unwrap();
     let numbered = json!({"facet": "app", "id": "coding_080001_3", "day": 20261116});
-    hear(&mut chain, &told("activity", "recorded", numbered), at(1), &mut hands).unwrap();
-    assert_eq!((chain.unheard(), hands.dreams.len()), (6, 5));
-    // Some languages have a word for what is left out.
+    deliver(&mut chain, &told("activity", "recorded", numbered), minute(1), &mut runtime).unwrap();
+    assert_eq!((chain.unhandled_count(), runtime.dreams.len()), (6, 5));
+    // `null` counts as a missing stream.
     let absent = told("observe", "observed", json!({"stream": null}));
-    hear(&mut chain, &absent, at(1), &mut hands).unwrap();
-    assert_eq!((chain.unheard(), hands.dreams.len()), (6, 6));
+    deliver(&mut chain, &absent, minute(1), &mut runtime).unwrap();
+    assert_eq!((chain.unhandled_count(), runtime.dreams.len()), (6, 6));
 }
 
 #[test]
-fn an_hour_of_silence_is_flushed_once_also_after_a_restart() {
+fn silence_is_flushed_once_over_restarts() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    hands.dreams.clear();
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
+    runtime.dreams.clear();
     for minutes in [30, 61, 62, 120] {
         let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-        chain.tick(at(minutes), &mut hands).unwrap();
+        chain.run_schedule(minute(minutes), &mut runtime).unwrap();
     }
-    assert_eq!(hands.dreams, [Dream::Flush(world.claim("a").key())]);
+    assert_eq!(runtime.dreams, [Dream::Flush(world.claim("a").key())]);
 }
 
 #[test]
-fn a_dream_that_can_never_be_run_is_counted_and_holds_up_nobody() {
+fn invalid_dream_is_counted() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    hands.has_bad_dreams = true;
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
+    runtime.has_bad_dreams = true;
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    chain.tick(at(61), &mut hands).unwrap();
-    assert_eq!(chain.unheard(), 1);
-    chain.tick(at(62), &mut hands).unwrap();
-    assert_eq!(chain.unheard(), 1);
+    chain.run_schedule(minute(61), &mut runtime).unwrap();
+    assert_eq!(chain.unhandled_count(), 1);
+    chain.run_schedule(minute(62), &mut runtime).unwrap();
+    assert_eq!(chain.unhandled_count(), 1);
 }
 
 #[test]
-fn a_dream_that_nobody_wrote_down_is_dreamt_again() {
+fn lost_dream_is_queued_again() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
+    let mut runtime = TestRuntime::new(&world);
+    process_all(&world, &mut runtime, 1);
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    hands.dreams.clear();
-    chain.recover(at(2), &mut hands).unwrap();
-    assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
+    runtime.dreams.clear();
+    chain.recover(minute(2), &mut runtime).unwrap();
+    assert_eq!(runtime.dreams, [Dream::Segment(world.claim("a").key())]);
     let completed = json!({"tract": "dream", "event": "completed", "mode": "segment",
         "day": "20261116", "stream": "claude", "segment": world.claim("a").meta.segment});
-    hear(&mut chain, &completed, at(2), &mut hands).unwrap();
-    hands.dreams.clear();
-    chain.recover(at(3), &mut hands).unwrap();
-    assert!(hands.dreams.is_empty());
+    deliver(&mut chain, &completed, minute(2), &mut runtime).unwrap();
+    runtime.dreams.clear();
+    chain.recover(minute(3), &mut runtime).unwrap();
+    assert!(runtime.dreams.is_empty());
 }
 
 #[test]
-fn a_command_of_the_user_instead_of_a_dream_is_not_run_again_at_every_start() {
+fn replacement_command_runs_once() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
-    let mut hands = Doing::new(&world);
-    hands.has_own_dreams = true;
-    follow(&world, &mut hands, 1);
+    let mut runtime = TestRuntime::new(&world);
+    runtime.has_own_dreams = true;
+    process_all(&world, &mut runtime, 1);
     world.dream(&Dream::Flush(world.claim("a").key()), 2);
-    hands.dreams.clear();
+    runtime.dreams.clear();
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    chain.recover(at(3), &mut hands).unwrap();
-    assert!(hands.dreams.is_empty());
+    chain.recover(minute(3), &mut runtime).unwrap();
+    assert!(runtime.dreams.is_empty());
 }
 
 #[test]
-fn an_activity_whose_end_nobody_heard_is_dreamt_of_at_the_next_start() {
+fn lost_activity_end_is_recovered() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
     world.dream(&Dream::Flush(world.claim("a").key()), 2);
-    let mut hands = Doing::new(&world);
+    let mut runtime = TestRuntime::new(&world);
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    chain.recover(at(3), &mut hands).unwrap();
-    let [dream @ Dream::Activity { .. }] = &hands.dreams[..] else { panic!("{:?}", hands.dreams) };
+    chain.recover(minute(3), &mut runtime).unwrap();
+    let [dream @ Dream::Activity { .. }] = &runtime.dreams[..] else {
+        panic!("{:?}", runtime.dreams)
+    };
     world.dream(dream, 4);
-    let mut hands = Doing::new(&world);
-    chain.recover(at(5), &mut hands).unwrap();
-    assert!(hands.dreams.is_empty());
+    let mut runtime = TestRuntime::new(&world);
+    chain.recover(minute(5), &mut runtime).unwrap();
+    assert!(runtime.dreams.is_empty());
 }
 
 #[test]
-fn a_step_that_somebody_else_told_is_not_ours() {
+fn step_of_another_sender_does_not_count() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let key = world.claim("a").key();
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    let mut hands = Doing::new(&world);
+    let mut runtime = TestRuntime::new(&world);
     let observed = json!({"tract": "observe", "event": "observed", "day": "20261116",
         "segment": key.segment(), "stream": "claude", "rev": "0.1.0"});
-    hear(&mut chain, &observed, at(1), &mut hands).unwrap();
-    follow(&world, &mut hands, 1);
-    assert_eq!(hands.names(), STEPS.map(|step| format!("observe.{step}")));
+    deliver(&mut chain, &observed, minute(1), &mut runtime).unwrap();
+    process_all(&world, &mut runtime, 1);
+    assert_eq!(runtime.names(), STEPS.map(|step| format!("observe.{step}")));
 }
 
 #[test]
-fn handlers_that_are_done_are_not_run_again_after_a_crash() {
+fn done_handlers_survive_a_crash() {
     let mut spared = 0;
     for left in 0..14 {
         let world = World::new();
         world.begin("a", "app", 0).ask("Write the parser").close();
-        let mut hands = Doing::new(&world);
-        hands.own = vec!["count", "weigh"];
-        hands.left = Some(left);
-        // Where there is nothing left to be cut off, it is simply done.
-        let _ = catch_unwind(AssertUnwindSafe(|| follow(&world, &mut hands, 1)));
-        let mut again = Doing::new(&world);
+        let mut runtime = TestRuntime::new(&world);
+        runtime.own = vec!["count", "weigh"];
+        runtime.left = Some(left);
+        // With enough calls left it just finishes.
+        let _ = catch_unwind(AssertUnwindSafe(|| process_all(&world, &mut runtime, 1)));
+        let mut again = TestRuntime::new(&world);
         again.own = vec!["count", "weigh"];
-        follow(&world, &mut again, 1);
+        process_all(&world, &mut again, 1);
         for handler in ["count segment.json", "weigh segment.json"].map(str::to_owned) {
-            let is_done = hands.finished.contains(&handler);
+            let is_done = runtime.finished.contains(&handler);
             assert!(!is_done || !again.started.contains(&handler), "{handler} with {left} steps");
             spared += u32::from(is_done && !again.published.is_empty());
         }
     }
-    assert!(spared > 2, "it was cut off behind the end of a handler");
+    assert!(spared > 2, "no power cut came after the end of a handler");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn whenever_it_is_cut_off_every_step_is_taken_once(
+    fn each_step_is_logged_once(
         cuts in proptest::collection::vec(0_u32..12, 0..8),
         is_history in any::<bool>(),
     ) {
@@ -701,20 +717,20 @@ proptest! {
         let minutes = if is_history { 24 * 60 } else { 5 };
         let mut dreams = Vec::new();
         for left in cuts.into_iter().map(Some).chain([None]) {
-            let mut hands = Doing::new(&world);
-            hands.left = left;
-            let followed = catch_unwind(AssertUnwindSafe(|| follow(&world, &mut hands, minutes)));
+            let mut runtime = TestRuntime::new(&world);
+            runtime.left = left;
+            let followed = catch_unwind(AssertUnwindSafe(|| process_all(&world, &mut runtime, minutes)));
             if let Err(cause) = followed {
-                assert!(cause.is::<CutOff>(), "it failed by itself");
+                assert!(cause.is::<PowerCut>(), "it failed by itself");
             }
-            dreams.extend(hands.dreams);
+            dreams.extend(runtime.dreams);
         }
-        for log in logged(&world) {
+        for log in logged_steps(&world) {
             let expected: &[&str] = if is_history { &["observed"] } else { &STEPS };
             assert_eq!(log.iter().filter(|step| !step.starts_with("detected")).count(),
                 expected.iter().filter(|step| !step.starts_with("detected")).count(), "{log:?}");
             for step in expected.iter().filter(|step| !step.starts_with("detected")) {
-                assert_eq!(log.iter().filter(|logged| logged == step).count(), 1, "{log:?}");
+                assert_eq!(log.iter().filter(|logged_steps| logged_steps == step).count(), 1, "{log:?}");
             }
         }
         // Every segment is dreamt of at least once.
@@ -727,21 +743,21 @@ proptest! {
 }
 
 #[test]
-fn a_deletion_that_was_cut_off_is_finished_by_the_next_chain() {
+fn interrupted_deletion_is_finished() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let segment = world.claim("a");
-    // As if it was killed behind the first step.
+    // A deletion killed after its first step.
     let id = SessionId::new("claude:a").unwrap();
-    world.journal.delete(&id, at(10), ForkPolicy::Refuse).unwrap();
+    world.journal.delete(&id, minute(10), ForkPolicy::Refuse).unwrap();
     assert!(segment.folder().exists());
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    chain.recover(at(11), &mut Doing::new(&world)).unwrap();
+    chain.recover(minute(11), &mut TestRuntime::new(&world)).unwrap();
     assert!(!segment.folder().exists());
 }
 
 #[test]
-fn what_was_owed_and_cannot_be_read_is_set_aside() {
+fn damaged_state_is_set_aside() {
     let world = World::new();
     let health = world.root().join("health");
     fs::create_dir_all(&health).unwrap();

@@ -1,11 +1,11 @@
-//! Segments and what is made of them: folders that can be made again, and activities told once.
+//! Segments and dreams: folders that can be rebuilt, and activities that are published once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Options};
-use segments::{Day, Dream, Segment, SegmentError, Told, Zone, forget_segments};
+use segments::{Day, Dream, DreamEvent, Segment, SegmentError, Zone, forget_segments};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use views::chronicle_of;
@@ -19,8 +19,8 @@ pub(crate) struct World {
     pub(crate) journal: Journal,
 }
 
-/// A session as it is told, an event a second.
-pub(crate) struct Teller<'a> {
+/// Appends the events of a session, one a second.
+pub(crate) struct SessionWriter<'a> {
     journal: &'a Journal,
     session: SessionId,
     at: i64,
@@ -38,16 +38,17 @@ impl World {
         self.dir.path().join("j")
     }
 
-    pub(crate) fn begin(&self, session: &str, project: &str, minutes: i64) -> Teller<'_> {
-        let mut teller = Teller {
+    pub(crate) fn begin(&self, session: &str, project: &str, minutes: i64) -> SessionWriter<'_> {
+        let mut writer = SessionWriter {
             journal: &self.journal,
             session: SessionId::new(format!("claude:{session}")).unwrap(),
             at: MORNING + minutes * MINUTE,
             count: 0,
         };
         let cwd = format!("/home/dev/{project}");
-        teller.tell("session.started", json!({"agent": "claude", "cwd": cwd, "project": project}));
-        teller
+        writer
+            .append("session.started", json!({"agent": "claude", "cwd": cwd, "project": project}));
+        writer
     }
 
     /// The folder of the last epoch of a session.
@@ -65,11 +66,11 @@ impl World {
         forget_segments(self.journal.dir().unwrap(), &gone).unwrap();
     }
 
-    /// Runs a dream at a time of the day; what it told, without what it took.
+    /// Runs a dream at a time of the day and returns the names of its events.
     pub(crate) fn dream(&self, dream: &Dream, minutes: i64) -> Vec<String> {
         let mut told = Vec::new();
         let now = Time::from_millis(MORNING + minutes * MINUTE);
-        let mut tell = |it: Told| {
+        let mut emit = |it: DreamEvent| {
             let id = it
                 .fields
                 .get("id")
@@ -77,13 +78,13 @@ impl World {
             let again = if it.fields.contains_key("again") { " again" } else { "" };
             told.push(format!("{}.{}{id}{again}", it.tract, it.event));
         };
-        dream.run(&self.journal, &Zone::UTC, now, &mut tell).unwrap();
+        dream.run(&self.journal, &Zone::UTC, now, &mut emit).unwrap();
         told
     }
 }
 
-impl Teller<'_> {
-    fn tell(&mut self, kind: &str, data: Value) -> &mut Self {
+impl SessionWriter<'_> {
+    fn append(&mut self, kind: &str, data: Value) -> &mut Self {
         self.at += 1_000;
         self.count += 1;
         let at = Time::from_millis(self.at);
@@ -96,19 +97,19 @@ impl Teller<'_> {
     }
 
     pub(crate) fn ask(&mut self, text: &str) -> &mut Self {
-        self.tell("user.prompt", json!({"content": text}))
+        self.append("user.prompt", json!({"content": text}))
     }
 
     pub(crate) fn edit(&mut self, file: &str) -> &mut Self {
         let call = format!("c{}", self.count);
         let input = json!({"file_path": file});
-        self.tell("tool.call", json!({"call_id": call, "tool": "Edit", "input": input}));
-        self.tell("tool.result", json!({"call_id": call, "outcome": "ok", "output": "done"}))
+        self.append("tool.call", json!({"call_id": call, "tool": "Edit", "input": input}));
+        self.append("tool.result", json!({"call_id": call, "outcome": "ok", "output": "done"}))
     }
 
     pub(crate) fn close(&mut self) {
-        self.tell("turn.completed", json!({"stop_reason": "end_turn"}));
-        self.tell("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
+        self.append("turn.completed", json!({"stop_reason": "end_turn"}));
+        self.append("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
     }
 }
 
@@ -125,7 +126,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn an_epoch_has_a_folder_with_its_text_and_its_digest() {
+fn epoch_has_transcript_and_digest() {
     let world = World::new();
     world.begin("s", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
     let segment = world.claim("s");
@@ -142,7 +143,7 @@ fn an_epoch_has_a_folder_with_its_text_and_its_digest() {
 }
 
 #[test]
-fn what_is_deleted_is_made_again_and_what_is_there_is_left() {
+fn deleted_outputs_are_rebuilt() {
     let world = World::new();
     world.begin("s", "app", 0).ask("Write the parser in src/a.rs").close();
     let segment = world.claim("s");
@@ -155,7 +156,7 @@ fn what_is_deleted_is_made_again_and_what_is_there_is_left() {
     again.transcribe(&world.journal).unwrap();
     again.describe(&world.journal).unwrap();
     assert_eq!(["segment.json", "transcript.jsonl", "digest.jsonl"].map(read), before);
-    // Somebody's note in it stays, because the events are the same.
+    // A line that the user added stays, because the events are the same.
     let transcript = again.folder().join("transcript.jsonl");
     let mut text = fs::read_to_string(&transcript).unwrap();
     text += "{\"text\":\"noted\"}\n";
@@ -178,7 +179,7 @@ fn secrets_do_not_get_into_a_segment() {
 }
 
 #[test]
-fn two_epochs_of_one_second_have_two_folders() {
+fn epochs_of_one_second_have_folders() {
     let world = World::new();
     world.begin("a", "app", 0).ask("one").close();
     world.begin("b", "app", 0).ask("two").close();
@@ -191,13 +192,13 @@ fn two_epochs_of_one_second_have_two_folders() {
 }
 
 #[test]
-fn two_epochs_of_years_from_one_second_have_two_folders() {
+fn longest_epochs_have_distinct_folders() {
     let world = World::new();
-    // Records without a date are from the beginning of all time.
+    // Records without a date count as of 1970.
     for session in ["a", "b"] {
-        let mut teller = world.begin(session, "app", -MORNING / MINUTE);
-        teller.at = MORNING;
-        teller.ask("one").close();
+        let mut writer = world.begin(session, "app", -MORNING / MINUTE);
+        writer.at = MORNING;
+        writer.ask("one").close();
     }
     let (first, second) = (world.claim("a"), world.claim("b"));
     assert_eq!(first.key().segment(), "000001_9999999");
@@ -205,7 +206,7 @@ fn two_epochs_of_years_from_one_second_have_two_folders() {
 }
 
 #[test]
-fn a_segment_is_for_its_owner_alone() {
+fn segment_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
@@ -225,21 +226,26 @@ fn a_segment_is_for_its_owner_alone() {
 }
 
 #[test]
-fn a_dream_that_fails_says_so() {
+fn failed_dream_is_published() {
     let world = World::new();
     let dream =
         Dream::Activity { day: day(), facet: "app".to_owned(), id: "coding_080001_3".to_owned() };
     let mut told = Vec::new();
-    let ran = dream.run(&world.journal, &Zone::UTC, Time::from_millis(MORNING), &mut |it: Told| {
-        told.push((it.event, it.fields.get("success").cloned(), it.fields.get("failed").cloned()));
-    });
+    let ran =
+        dream.run(&world.journal, &Zone::UTC, Time::from_millis(MORNING), &mut |it: DreamEvent| {
+            told.push((
+                it.event,
+                it.fields.get("success").cloned(),
+                it.fields.get("failed").cloned(),
+            ));
+        });
     assert!(ran.is_err());
     let completed = ("completed", Some(json!(0)), Some(json!(1)));
     assert_eq!(told, [("started", None, None), completed]);
 }
 
 #[test]
-fn a_folder_whose_epoch_cannot_be_read_is_not_taken_by_another() {
+fn unreadable_folder_is_not_reused() {
     let world = World::new();
     world.begin("a", "app", 0).ask("one").close();
     world.begin("b", "app", 0).ask("two").close();
@@ -247,10 +253,10 @@ fn a_folder_whose_epoch_cannot_be_read_is_not_taken_by_another() {
     first.describe(&world.journal).unwrap();
     fs::write(first.folder().join("segment.json"), "{\"day\":\"2026").unwrap();
     assert_ne!(world.claim("b").folder(), first.folder());
-    // What was made of it says whose it is.
+    // The header of an output still names the epoch.
     assert_eq!(world.claim("a").folder(), first.folder());
     assert_eq!(Segment::open(first.folder()).unwrap().meta, first.meta);
-    // Nothing says it any more: it is nobody's to take.
+    // No file names the epoch any more: no epoch may take the folder.
     fs::write(first.folder().join("segment.json"), "").unwrap();
     fs::write(first.folder().join("digest.jsonl"), "").unwrap();
     assert_ne!(world.claim("b").folder(), first.folder());
@@ -258,7 +264,7 @@ fn a_folder_whose_epoch_cannot_be_read_is_not_taken_by_another() {
 }
 
 #[test]
-fn a_folder_that_a_crash_left_unnamed_is_taken_up_again() {
+fn unnamed_folder_is_reused_after_crash() {
     let world = World::new();
     world.begin("a", "app", 0).ask("one").close();
     let folder = world.root().join("20261116/claude/080001_3");
@@ -268,7 +274,7 @@ fn a_folder_that_a_crash_left_unnamed_is_taken_up_again() {
 }
 
 #[test]
-fn a_link_in_place_of_a_folder_is_not_followed() {
+fn links_as_folders_are_not_followed() {
     let world = World::new();
     world.begin("s", "app", 0).ask("one").close();
     let elsewhere = world.dir.path().join("elsewhere");
@@ -284,7 +290,7 @@ fn a_link_in_place_of_a_folder_is_not_followed() {
 }
 
 #[test]
-fn an_activity_is_live_while_it_lasts_and_recorded_once() {
+fn activity_is_recorded_once() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
     let first = world.claim("a");
@@ -310,30 +316,30 @@ fn an_activity_is_live_while_it_lasts_and_recorded_once() {
 }
 
 #[test]
-fn a_transcript_says_how_much_of_the_epoch_it_has_and_what_it_is_worth() {
+fn transcript_header_has_times_and_counts() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
     let made = world.claim("a").transcribe(&world.journal).unwrap();
     assert_eq!((made.outcome.as_str(), made.noisy), ("transcribed", false));
     assert_eq!((made.vad_duration, made.vad_speech), (5, 3));
-    // Most of it is not understood.
-    let mut teller = world.begin("b", "app", 60);
-    teller.ask("Write the parser");
+    // Most events are of an unknown kind.
+    let mut writer = world.begin("b", "app", 60);
+    writer.ask("Write the parser");
     for _ in 0..9 {
-        teller.tell("unknown", json!({"kind": "future"}));
+        writer.append("unknown", json!({"kind": "future"}));
     }
-    teller.close();
+    writer.close();
     assert!(world.claim("b").transcribe(&world.journal).unwrap().noisy);
-    // Nothing was said.
-    let mut teller = world.begin("c", "app", 120);
-    teller.tell("turn.started", json!({}));
-    teller.tell("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
+    // An epoch without text.
+    let mut writer = world.begin("c", "app", 120);
+    writer.append("turn.started", json!({}));
+    writer.append("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
     let made = world.claim("c").transcribe(&world.journal).unwrap();
     assert_eq!((made.outcome.as_str(), made.lines), ("filtered", 0));
 }
 
 #[test]
-fn what_came_of_the_activities_of_history_is_written_at_once() {
+fn history_outcomes_are_written_at_once() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
     world.claim("a");
@@ -343,7 +349,7 @@ fn what_came_of_the_activities_of_history_is_written_at_once() {
 }
 
 #[test]
-fn a_flush_ends_what_is_open() {
+fn flush_ends_open_activities() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
     let segment = world.claim("a");
@@ -353,7 +359,7 @@ fn a_flush_ends_what_is_open() {
 }
 
 #[test]
-fn a_dream_that_was_cut_off_says_so_when_it_is_run_again() {
+fn repeated_dream_is_marked_again() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
     let segment = world.claim("a");
@@ -364,7 +370,7 @@ fn a_dream_that_was_cut_off_says_so_when_it_is_run_again() {
 }
 
 #[test]
-fn a_day_is_digested_into_its_folder() {
+fn day_digest_is_in_its_folder() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
     world.claim("a");
@@ -375,7 +381,7 @@ fn a_day_is_digested_into_its_folder() {
 }
 
 #[test]
-fn a_deleted_session_leaves_no_segment_and_nothing_made_of_one() {
+fn deleted_session_leaves_no_files() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
     world.begin("b", "app", 5).ask("Something else").close();
@@ -395,17 +401,17 @@ fn a_deleted_session_leaves_no_segment_and_nothing_made_of_one() {
 }
 
 #[test]
-fn a_damaged_segment_goes_with_its_session_whatever_still_names_it() {
+fn damaged_segment_is_deleted_too() {
     let world = World::new();
     for (number, session) in ["a", "b", "c"].into_iter().enumerate() {
         world.begin(session, "app", number as i64).ask("Write the zzparser").close();
         let segment = world.claim(session);
         segment.transcribe(&world.journal).unwrap();
-        // Half of it is gone.
+        // A half-written file.
         fs::write(segment.folder().join("segment.json"), "{\"day\":").unwrap();
     }
     let folders = || fs::read_dir(world.root().join("20261116/claude")).unwrap().count();
-    // What was made of it names it, or what happened to it, or only what is left of it.
+    // The session is named by an output, by the event log, or by the rest of `segment.json`.
     world.delete("a");
     assert_eq!(folders(), 2);
     let folder = world.root().join("20261116/claude/080101_3");
@@ -423,7 +429,7 @@ fn a_damaged_segment_goes_with_its_session_whatever_still_names_it() {
 }
 
 #[test]
-fn the_digest_of_a_day_goes_with_a_session_that_has_no_segment_there() {
+fn digest_of_a_deleted_session_is_removed() {
     let world = World::new();
     world.begin("open", "app", 0).ask("Write the zzparser").edit("a.rs");
     world.begin("b", "app", 5).ask("Something else").close();
@@ -438,7 +444,7 @@ fn the_digest_of_a_day_goes_with_a_session_that_has_no_segment_there() {
 }
 
 #[test]
-fn what_is_said_of_activities_goes_with_any_session_they_are_of() {
+fn shared_activities_are_removed_too() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
     world.begin("b", "app", 5).ask("Something else").close();
@@ -455,7 +461,7 @@ fn what_is_said_of_activities_goes_with_any_session_they_are_of() {
 }
 
 #[test]
-fn what_is_written_about_a_session_while_it_is_deleted_leaves_nothing() {
+fn concurrent_writer_leaves_no_files() {
     for round in 0..20 {
         let world = World::new();
         world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
@@ -464,7 +470,7 @@ fn what_is_written_about_a_session_while_it_is_deleted_leaves_nothing() {
         let segment = world.claim("a");
         let (key, journal) = (segment.key(), &world.journal);
         std::thread::scope(|scope| {
-            // Each may find the session gone, and then has nothing to do.
+            // Each writer may find the session deleted and stop.
             scope.spawn(|| segment.transcribe(journal).map(drop));
             scope.spawn(|| segment.describe(journal).map(drop));
             scope.spawn(|| {
@@ -487,7 +493,7 @@ fn what_is_written_about_a_session_while_it_is_deleted_leaves_nothing() {
 }
 
 #[test]
-fn nothing_is_claimed_or_made_for_a_session_that_is_deleted() {
+fn deleted_session_gets_no_segment() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let info = world.journal.stat(&SessionId::new("claude:a").unwrap()).unwrap();
