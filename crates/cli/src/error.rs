@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use bus::{BindError, DraftError, RunError, StatsError};
 use daemon::{
-    DeleteError, EndError, InstanceError, ListingError, SettingsError, TokenError, UpError,
+    DeleteError, ExitError, InstanceError, ListingError, SettingsError, StartDaemonError,
+    TokenError,
 };
 use hooks::HookInstallError;
 use ingest::IngestError;
@@ -285,29 +286,29 @@ impl From<SettingsError> for CliError {
     }
 }
 
-impl From<UpError> for CliError {
-    fn from(error: UpError) -> CliError {
+impl From<StartDaemonError> for CliError {
+    fn from(error: StartDaemonError) -> CliError {
         match error {
-            UpError::Instance(error @ InstanceError::Running { .. }) => {
+            StartDaemonError::Instance(error @ InstanceError::Running { .. }) => {
                 CliError::from_error("running", &error)
                     .hint("`hansard status` shows its sessions, `hansard down` stops it")
             }
-            UpError::Instance(error) => CliError::from_error("io", &error)
+            StartDaemonError::Instance(error) => CliError::from_error("io", &error)
                 .hint("check the folder's owner and permissions, and the free space on its disk"),
-            UpError::Settings(error) => error.into(),
-            UpError::Open(error) => error.into(),
-            UpError::Read(error) => error.into(),
-            UpError::Bind(error) => error.into(),
-            UpError::Supervise(_)
-            | UpError::Chain(_)
-            | UpError::Requests(_)
-            | UpError::Thread(_) => CliError::from_error("io", &error),
+            StartDaemonError::Settings(error) => error.into(),
+            StartDaemonError::Open(error) => error.into(),
+            StartDaemonError::Read(error) => error.into(),
+            StartDaemonError::Bind(error) => error.into(),
+            StartDaemonError::Supervise(_)
+            | StartDaemonError::Chain(_)
+            | StartDaemonError::Requests(_)
+            | StartDaemonError::Thread(_) => CliError::from_error("io", &error),
         }
     }
 }
 
-impl From<EndError> for CliError {
-    fn from(error: EndError) -> CliError {
+impl From<ExitError> for CliError {
+    fn from(error: ExitError) -> CliError {
         CliError::from_error("ended", &error)
             .hint("start it again; `health/daemon.log` in the journal's folder may have details")
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use capture::Environment;
-use daemon::Running;
+use daemon::RunningDaemon;
 use event::Time;
 use journal::{Access, Journal, Options};
 use session::{Host, Stamps};
@@ -109,9 +109,9 @@ pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError>
 }
 
 /// Finds the running daemon of the journal.
-pub(crate) fn daemon(global: &Global) -> Result<Running, CliError> {
+pub(crate) fn daemon(global: &Global) -> Result<RunningDaemon, CliError> {
     let folder = folder(global)?;
-    Running::find(&folder).ok_or_else(|| {
+    RunningDaemon::find(&folder).ok_or_else(|| {
         let told = format!("no daemon is running on the journal `{}`", folder.display());
         CliError::new("no_daemon", told).hint("`hansard up` starts one").not_running()
     })

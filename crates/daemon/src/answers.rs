@@ -5,7 +5,7 @@ use journal::SessionInfo;
 use projection::status::{Attention, Want};
 use projection::{Facts, Origin, PriceTable, Projection, TitleOrigin, TurnOutcome};
 
-use crate::statuses::SessionStatus;
+use crate::status::SessionStatus;
 
 /// The provider of sessions we host.
 const OURS: &str = "hansard";

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use supervise::Supervisor;
 use wire::{Backlog, ModelHealth};
 
-use crate::instance::Running;
+use crate::instance::RunningDaemon;
 use wire::health_dir;
 
 /// Bytes of the file. It is made at the start and then written over, which a full disk takes too.
@@ -44,8 +44,8 @@ pub struct Condition {
 
 impl Condition {
     /// How the daemon of a journal does; `None` if none runs.
-    pub fn of(journal: &Path) -> Option<Condition> {
-        Running::find(journal)?;
+    pub fn load(journal: &Path) -> Option<Condition> {
+        RunningDaemon::find(journal)?;
         let read =
             |_| serde_json::from_slice(&std::fs::read(path(&health_dir(journal))).ok()?).ok();
         (0..READS_MAX).find_map(read)
@@ -62,10 +62,10 @@ impl Condition {
 /// Shared by all parts. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Health {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<HealthState>>,
 }
 
-struct State {
+struct HealthState {
     condition: Condition,
     supervisor: Option<Arc<Supervisor>>,
     /// None where it could not be made: then only the bus tells.
@@ -77,11 +77,11 @@ impl Health {
     pub(crate) fn open(folder: &Path) -> Health {
         let condition = Condition::default();
         let file = make(&path(folder)).ok();
-        Health { state: Arc::new(Mutex::new(State { condition, supervisor: None, file })) }
+        Health { state: Arc::new(Mutex::new(HealthState { condition, supervisor: None, file })) }
     }
 
     /// From now on the supervisor tells it too.
-    pub(crate) fn tell_by(&self, supervisor: Arc<Supervisor>) {
+    pub(crate) fn publish_by(&self, supervisor: Arc<Supervisor>) {
         let mut state = self.lock();
         for (name, word) in &state.condition.parts {
             supervisor.set_part(name, word);
@@ -145,12 +145,12 @@ impl Health {
         self.lock().condition.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HealthState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl HealthState {
     fn write(&self) {
         let mut bytes = serde_json::to_vec(&self.condition).unwrap_or_default();
         bytes.resize(FILE_BYTES - 1, b' ');
@@ -184,7 +184,7 @@ mod tests {
         std::fs::create_dir(health_dir(dir.path())).expect("a folder can be made");
         let instance = Instance::take(dir.path()).expect("nobody else is here");
         let said = Health::open(&health_dir(dir.path()));
-        let seen = || Condition::of(dir.path());
+        let seen = || Condition::load(dir.path());
         said.set_part("capture", "running");
         assert_eq!(seen().expect("it was said").trouble(), None);
         said.set_disk(Some("no space left ".repeat(1_000)));

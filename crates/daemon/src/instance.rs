@@ -64,20 +64,20 @@ impl Drop for Instance {
 
 /// The daemon of a journal, seen from another process.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningDaemon {
     pub pid: u32,
     lock_path: PathBuf,
 }
 
-impl Running {
+impl RunningDaemon {
     /// The daemon that runs on a journal; `None` if none does.
-    pub fn find(journal: &Path) -> Option<Running> {
+    pub fn find(journal: &Path) -> Option<RunningDaemon> {
         // Asked first: to try the lock is to hold it for an instant, in which another could not.
         let pid = pid(journal)?;
         let lock_path = lock_path(journal);
         let lock = open(&lock_path, false).ok()?;
         match lock.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => Some(Running { pid, lock_path }),
+            Err(TryLockError::WouldBlock) => Some(RunningDaemon { pid, lock_path }),
             // Nobody holds it, or nobody can.
             _ => None,
         }

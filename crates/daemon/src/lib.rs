@@ -1,51 +1,36 @@
-//! Wires the parts together: what capture reads goes into the journal, what the journal holds is
-//! told on the bus and folded into what people look at.
+//! Wires the parts together: capture appends to the journal, the journal's events are published on
+//! the bus, and pages and commands read what they add up to.
 //!
-//! Not here: parsing (`capture`), keeping (`journal`), counting (`projection`), printing (`cli`).
+//! Not here: parsing (`capture`), storing (`journal`), counting (`projection`), printing (`cli`).
 
-mod up; // the daemon: start, loop and stop
+mod daemon; // start, loop and stop
+mod context; // what every part works with, built once
+mod threads; // exit guards and priority of the parts' threads
 mod instance; // one daemon for a journal
-mod capturing; // capture inside the daemon
-mod news; // what was committed, told on the bus
-mod notifications; // people are told of sessions that need them
-mod cortex; // events as messages
-mod requests; // who asks for an agent is answered
-mod front; // the door for pages and programs
-mod live; // what sessions are doing, for those who watch
-mod asked; // what agents asked to be allowed
-mod feed; // what happened, over all sessions
-mod work; // how the work went
-mod facets; // what there is to choose from
-mod adapters; // how it stands with each agent
-mod family; // who a session belongs to
-mod resume; // how to go on with a session
-mod documents; // sessions as documents and notes
-mod pictures; // pictures in what agents wrote
-mod answering; // what can be asked over HTTP
-mod past; // the journal as the bus reads it
-mod opened; // the journal that is open now
-mod health; // how the daemon does
-mod log; // what the daemon says of itself
-mod telemetry; // what agents export about themselves
-mod listing; // sessions as people list them
-pub mod answers; // what is known, in the shapes others read
-mod statuses; // what each session is doing
-mod chaining; // the chain as a part of the daemon
-mod asking; // a model is asked what was worth keeping
-mod settings; // what people have set
-mod delete; // a session and everything that was kept of it
+mod settings; // `config.toml`
+mod journal_handle; // the journal, opened again after a failed commit
+mod health; // the state of each part
+mod log; // the daemon's own log
+mod publish; // events as messages on the bus: live, replayed and on request
+mod capture_thread; // catches up with history, then records as agents write
+mod chain_thread; // runs the chain of segments, handlers and dreams
+mod status; // what each session is doing and asks for
+mod notify; // notifications about sessions that need the user
+mod model_worker; // asks a model about sessions
+mod api; // the HTTP service and what it answers from
+pub mod answers; // conversion into the types of `wire`
+mod delete; // deletes a session and everything stored about it
 
-pub use asked::{Which, approvals};
-pub use chaining::ChainingError;
+pub use api::{
+    Keys, Listing, ListingError, ResumeCommand, Secrets, TokenError, WriteError, handoff_note,
+    keys, prices, spending, write_document, write_events,
+};
+pub use chain_thread::ChainThreadError;
+pub use daemon::{Daemon, DaemonConfig, DaemonHandle, ExitError, StartDaemonError};
 pub use delete::{DeleteError, delete};
-pub use documents::{Secrets, WriteError, handoff_note, write_document, write_events};
-pub use front::{Keys, TokenError, keys};
 pub use health::Condition;
-pub use instance::{InstanceError, Running, socket};
-pub use listing::{Listing, ListingError, prices, spending};
+pub use instance::{InstanceError, RunningDaemon, socket};
 pub use log::Echo;
-pub use requests::RequestsError;
-pub use resume::Way;
+pub use publish::RequestsError;
 pub use settings::{Settings, SettingsError, Switches};
-pub use statuses::{SessionStatus, Statuses};
-pub use up::{Daemon, EndError, Remote, Up, UpError};
+pub use status::{ApprovalFilter, SessionStatus, StatusTracker, approvals};

@@ -13,7 +13,7 @@ use event::Time;
 use serde::Serialize;
 use supervise::Supervisor;
 
-use crate::cortex::REV;
+use crate::publish::REV;
 
 /// Bytes of the file. With more it becomes the newest of the old ones.
 const FILE_MAX: u64 = 4 << 20;
@@ -24,13 +24,13 @@ const OLD_MAX: u32 = 4;
 /// The daemon's log. Cheap to clone; all clones are the same.
 #[derive(Clone)]
 pub(crate) struct Log {
-    shared: Arc<Shared>,
+    inner: Arc<LogInner>,
 }
 
 /// Who speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Part {
+pub(crate) enum Component {
     Daemon,
     Capture,
     Journal,
@@ -43,7 +43,7 @@ pub(crate) enum Part {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     Info,
     Warning,
     Error,
@@ -52,7 +52,7 @@ pub(crate) enum Level {
 /// Reads along what a person should know.
 pub type Echo = Box<dyn Fn(&str) + Send + Sync>;
 
-struct Shared {
+struct LogInner {
     file: Mutex<LogFile>,
     bus: Handle,
     clock: fn() -> Time,
@@ -64,10 +64,10 @@ struct Shared {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct LogLine<'a> {
     at: Time,
-    level: Level,
-    part: Part,
+    level: LogLevel,
+    part: Component,
     text: &'a str,
 }
 
@@ -77,60 +77,60 @@ impl Log {
         let file = Mutex::new(LogFile::new(health.join("daemon.log")));
         let reference = millis.to_string();
         let supervisor = OnceLock::new();
-        Log { shared: Arc::new(Shared { file, bus, clock, reference, supervisor, echo }) }
+        Log { inner: Arc::new(LogInner { file, bus, clock, reference, supervisor, echo }) }
     }
 
     /// From now on everything is in the log of the supervisor, and told under its name and ref.
-    pub(crate) fn tell_by(&self, supervisor: &Arc<Supervisor>) {
+    pub(crate) fn publish_by(&self, supervisor: &Arc<Supervisor>) {
         // There is one supervisor in the life of a daemon.
-        let _ = self.shared.supervisor.set(Arc::downgrade(supervisor));
+        let _ = self.inner.supervisor.set(Arc::downgrade(supervisor));
     }
 
-    pub(crate) fn info(&self, part: Part, text: impl AsRef<str>) {
-        self.say(Level::Info, part, text.as_ref());
+    pub(crate) fn info(&self, part: Component, text: impl AsRef<str>) {
+        self.say(LogLevel::Info, part, text.as_ref());
     }
 
     /// What goes well and a person wants to know.
-    pub(crate) fn tell(&self, part: Part, text: impl AsRef<str>) {
+    pub(crate) fn tell(&self, part: Component, text: impl AsRef<str>) {
         self.info(part, text.as_ref());
-        (self.shared.echo)(text.as_ref());
+        (self.inner.echo)(text.as_ref());
     }
 
-    pub(crate) fn warn(&self, part: Part, text: impl AsRef<str>) {
-        self.say(Level::Warning, part, text.as_ref());
+    pub(crate) fn warn(&self, part: Component, text: impl AsRef<str>) {
+        self.say(LogLevel::Warning, part, text.as_ref());
     }
 
-    pub(crate) fn error(&self, part: Part, text: impl AsRef<str>) {
-        self.say(Level::Error, part, text.as_ref());
+    pub(crate) fn error(&self, part: Component, text: impl AsRef<str>) {
+        self.say(LogLevel::Error, part, text.as_ref());
     }
 
-    fn say(&self, level: Level, part: Part, text: &str) {
-        let line = Line { at: (self.shared.clock)(), level, part, text };
+    fn say(&self, level: LogLevel, part: Component, text: &str) {
+        let line = LogLine { at: (self.inner.clock)(), level, part, text };
         let line = serde_json::to_string(&line).expect("a line of texts always encodes");
-        self.shared.file().write(&line);
-        if level != Level::Info {
-            (self.shared.echo)(text);
+        self.inner.file().write(&line);
+        if level != LogLevel::Info {
+            (self.inner.echo)(text);
         }
-        if part == Part::Bus {
+        if part == Component::Bus {
             return;
         }
-        if let Some(supervisor) = self.shared.supervisor.get().and_then(Weak::upgrade) {
+        if let Some(supervisor) = self.inner.supervisor.get().and_then(Weak::upgrade) {
             supervisor.log(text);
         } else {
             let message = Draft::new("logs", "line")
-                .with("ref", &self.shared.reference)
+                .with("ref", &self.inner.reference)
                 .with("name", "supervisor")
                 .with("pid", std::process::id())
                 .with("stream", "log")
                 .with("line", text)
                 .with("rev", REV);
             // Nobody to tell: the file has it.
-            let _ = message.build().map(|message| self.shared.bus.publish(message));
+            let _ = message.build().map(|message| self.inner.bus.publish(message));
         }
     }
 }
 
-impl Shared {
+impl LogInner {
     fn file(&self) -> MutexGuard<'_, LogFile> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,8 +228,8 @@ mod tests {
         let thread = std::thread::spawn(move || server.run());
         let clock = || Time::from_millis(0);
         let log = Log::open(dir.path(), handle.clone(), clock, Box::new(|_| {}));
-        log.warn(Part::Bus, "a client lags");
-        log.warn(Part::Chain, "a segment waits");
+        log.warn(Component::Bus, "a client lags");
+        log.warn(Component::Chain, "a segment waits");
         let said = heard.next(std::time::Duration::from_secs(60)).expect("it is told");
         assert_eq!(said.to_json()["line"], "a segment waits");
         handle.stop();

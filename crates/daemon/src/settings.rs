@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ingest::{CaptureRules, RecordingPolicy, Retention};
 use serde::Deserialize;
 
-use crate::notifications::Notifications;
+use crate::notify::NotificationSettings;
 
 /// The name of the file.
 const NAME: &str = "config.toml";
@@ -22,8 +22,8 @@ const NAME: &str = "config.toml";
 pub struct Settings {
     pub(crate) capture: CaptureRules,
     pub(crate) originals: Retention,
-    pub(crate) http: Http,
-    pub(crate) notifications: Notifications,
+    pub(crate) http: HttpSettings,
+    pub(crate) notifications: NotificationSettings,
     /// Absent is none: nothing leaves this machine.
     pub(crate) model: Option<model::ModelSettings>,
 }
@@ -31,7 +31,7 @@ pub struct Settings {
 /// The door for pages and programs on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Http {
+pub(crate) struct HttpSettings {
     pub enabled: bool,
     /// An address of this machine alone.
     pub listen: IpAddr,
@@ -39,9 +39,9 @@ pub(crate) struct Http {
     pub port: Option<u16>,
 }
 
-impl Default for Http {
-    fn default() -> Http {
-        Http { enabled: true, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: None }
+impl Default for HttpSettings {
+    fn default() -> HttpSettings {
+        HttpSettings { enabled: true, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use capture::argument;
 use clap::Args;
-use daemon::{Statuses, Which, approvals};
+use daemon::{ApprovalFilter, StatusTracker, approvals};
 use event::{Raw, Time};
 use host::Processes;
 use wire::Approval;
@@ -24,9 +24,9 @@ impl ApprovalsArgs {
         let journal = world::journal_to_read(global, output)?;
         let environment = world::environment(None)?;
         let now = world::now();
-        let mut statuses = Statuses::new(journal.clone(), environment);
-        let lately = statuses.lately(&Processes::default(), now)?;
-        let pending = approvals(&journal, &lately, Which::Pending)?;
+        let mut statuses = StatusTracker::new(journal.clone(), environment);
+        let recent = statuses.recent(&Processes::default(), now)?;
+        let pending = approvals(&journal, &recent, ApprovalFilter::Pending)?;
         for approval in &pending {
             if output.json() {
                 output.json_line(approval)?;

@@ -40,7 +40,7 @@ impl DoctorArgs {
             world::journal_to_read(global, output)?
         };
         output.progress(|| "looking at every event".to_owned());
-        let condition = journal.dir().and_then(Condition::of);
+        let condition = journal.dir().and_then(Condition::load);
         let recording = recording(condition.as_ref());
         let mut checks = match self.check(&journal) {
             // The next check names the cause.

@@ -1,7 +1,7 @@
 //! `hansard explain`: how the status of a session was determined.
 
 use clap::Args;
-use daemon::{SessionStatus, Statuses, answers};
+use daemon::{SessionStatus, StatusTracker, answers};
 use event::Time;
 use host::Processes;
 use projection::Origin;
@@ -32,7 +32,11 @@ impl ExplainArgs {
         let info = journal.resolve(&self.session)?;
         let environment = world::environment(None)?;
         let now = world::now();
-        let status = Statuses::new(journal, environment).of(info, &Processes::default(), now)?;
+        let status = StatusTracker::new(journal, environment).for_session(
+            info,
+            &Processes::default(),
+            now,
+        )?;
         if output.json() {
             output.json_line(&answers::explained(&status))?;
         } else {

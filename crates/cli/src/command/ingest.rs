@@ -7,7 +7,7 @@ use std::time::Instant;
 use capture::{AGENTS, IngestProgress, IngestSummary, StopFlag};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use daemon::{Running, Settings};
+use daemon::{RunningDaemon, Settings};
 use event::Time;
 use ingest::{Ingest as Pass, Ingested};
 use journal::{Journal, Options};
@@ -95,7 +95,7 @@ impl IngestArgs {
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
         let folder = world::folder(global)?;
-        if let Some(running) = Running::find(&folder) {
+        if let Some(running) = RunningDaemon::find(&folder) {
             let told =
                 format!("the daemon (pid {}) already records what agents write", running.pid);
             return Err(CliError::new("held", told).hint(

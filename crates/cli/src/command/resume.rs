@@ -36,7 +36,7 @@ impl ResumeArgs {
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
-        let Some(way) = daemon::Way::of(&journal, info.clone())? else {
+        let Some(way) = daemon::ResumeCommand::for_session(&journal, info.clone())? else {
             let message = format!("cannot resume sessions of `{}`", info.provider);
             return Err(CliError::new("cannot_resume", message)
                 .hint("`hansard export --handoff` writes a note for another agent"));
@@ -46,7 +46,7 @@ impl ResumeArgs {
             return Err(run(&way.command, way.cwd.as_deref()));
         }
         if output.json() {
-            let daemon::Way { session_id, command, cwd } = way;
+            let daemon::ResumeCommand { session_id, command, cwd } = way;
             output.json_line(&ResumeShape { session_id, command, cwd })?;
         } else {
             output.line(plain(&way.line()))?;

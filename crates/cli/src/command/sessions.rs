@@ -36,7 +36,7 @@ impl SessionsArgs {
         let mut listing = Listing::load(&journal)?;
         if let Some(limit) = self.limit {
             let page = journal.sessions(&filter, self.after.as_deref(), limit)?;
-            let items = listing.of(&page.items)?;
+            let items = listing.list(&page.items)?;
             if output.json() {
                 output.json_line(&Page { items, next: page.next })?;
             } else {
@@ -49,7 +49,7 @@ impl SessionsArgs {
             let mut after = self.after.clone();
             loop {
                 let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
-                let items = listing.of(&page.items)?;
+                let items = listing.list(&page.items)?;
                 if output.json() {
                     items.iter().try_for_each(|item| output.json_line(item))?;
                 } else {

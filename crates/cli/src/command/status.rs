@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use clap::Args;
-use daemon::{Condition, SessionStatus, Statuses, answers};
+use daemon::{Condition, SessionStatus, StatusTracker, answers};
 use event::Time;
 use host::Processes;
 use journal::Journal;
@@ -56,7 +56,7 @@ impl StatusArgs {
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let environment = world::environment(None)?;
-        let mut statuses = Statuses::new(journal.clone(), environment);
+        let mut statuses = StatusTracker::new(journal.clone(), environment);
         if !self.watch {
             let now = world::now();
             let listed = self.look(&mut statuses, &Processes::default(), now)?;
@@ -80,13 +80,13 @@ impl StatusArgs {
 
     fn look(
         &self,
-        statuses: &mut Statuses,
+        statuses: &mut StatusTracker,
         processes: &Processes,
         now: Time,
     ) -> Result<Vec<SessionStatus>, CliError> {
         let listed = match self.all {
             true => statuses.all(processes, now)?,
-            false => statuses.lately(processes, now)?,
+            false => statuses.recent(processes, now)?,
         };
         Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
@@ -95,7 +95,7 @@ impl StatusArgs {
     fn watch(
         &self,
         journal: &Journal,
-        statuses: &mut Statuses,
+        statuses: &mut StatusTracker,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let (stop, stopped) = sync_channel(1);
@@ -139,7 +139,7 @@ impl StatusArgs {
 
 /// Returns what keeps the daemon from recording, or how much it has not read yet.
 pub(super) fn condition(journal: &Journal) -> Option<String> {
-    let condition = Condition::of(journal.dir()?)?;
+    let condition = Condition::load(journal.dir()?)?;
     let nothing =
         |trouble: String| format!("warning: nothing is being recorded: {}", plain(&trouble));
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))

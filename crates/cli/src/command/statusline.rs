@@ -1,7 +1,7 @@
 //! `hansard statusline`: counts of sessions in one line, for a prompt or tmux.
 
 use clap::Args;
-use daemon::{SessionStatus, Statuses};
+use daemon::{SessionStatus, StatusTracker};
 use host::Processes;
 use projection::status::Status;
 use serde::Serialize;
@@ -29,8 +29,8 @@ impl StatuslineArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let mut statuses = Statuses::new(journal, world::environment(None)?);
-        let listed = statuses.lately(&Processes::default(), world::now())?;
+        let mut statuses = StatusTracker::new(journal, world::environment(None)?);
+        let listed = statuses.recent(&Processes::default(), world::now())?;
         let counts = CountsShape::count(listed.iter().filter(|status| status.is_listed()));
         match output.json() {
             true => output.json_line(&counts)?,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use daemon::{SessionStatus, Statuses, Way, answers, prices};
+use daemon::{ResumeCommand, SessionStatus, StatusTracker, answers, prices};
 use event::{SessionId, Time};
 use host::Processes;
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
@@ -72,7 +72,7 @@ impl TopArgs {
                 .hint("`hansard status --watch` prints what has changed"));
         }
         let journal = world::journal_to_read(global, output)?;
-        let statuses = Statuses::new(journal.clone(), world::environment(None)?);
+        let statuses = StatusTracker::new(journal.clone(), world::environment(None)?);
         let has_ended = Arc::new(AtomicBool::new(false));
         // SIGHUP keeps its default: when the terminal is gone there is nothing to restore.
         signal_hook::flag::register(SIGTERM, Arc::clone(&has_ended))?;
@@ -90,7 +90,7 @@ impl TopArgs {
 struct TopLoop {
     all: bool,
     journal: Journal,
-    statuses: Statuses,
+    statuses: StatusTracker,
     processes: Processes,
     state: TopState,
 }
@@ -132,7 +132,7 @@ impl TopLoop {
         let now = world::now();
         let listed = match self.all {
             true => self.statuses.all(&self.processes, now)?,
-            false => self.statuses.lately(&self.processes, now)?,
+            false => self.statuses.recent(&self.processes, now)?,
         };
         let mut rows: Vec<SessionRow> = listed
             .iter()
@@ -265,7 +265,7 @@ impl TopLoop {
 
     fn resume(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
-        let way = Way::of(&self.journal, info)?;
+        let way = ResumeCommand::for_session(&self.journal, info)?;
         let line = way
             .map(|way| way.line())
             .unwrap_or_else(|| "its agent has no resume command".to_owned());
@@ -275,7 +275,7 @@ impl TopLoop {
 
     fn jump(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
-        let status = self.statuses.of(info, &self.processes, world::now())?;
+        let status = self.statuses.for_session(info, &self.processes, world::now())?;
         self.state.note = Some(pane::go_to(status.verdict.pid));
         Ok(())
     }

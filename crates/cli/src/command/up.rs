@@ -6,7 +6,7 @@ mod detach; // start in the background
 use std::path::PathBuf;
 
 use clap::Args;
-use daemon::{Daemon, Remote, Up as Start};
+use daemon::{Daemon, DaemonConfig, DaemonHandle};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -65,14 +65,14 @@ impl UpArgs {
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let log = output.log();
-        let daemon = Daemon::start(Start {
+        let daemon = Daemon::start(DaemonConfig {
             journal: journal.clone(),
             program: std::env::current_exe()?.canonicalize()?,
             environment: world::environment(self.home.as_deref())?,
             clock: world::now,
             echo: Box::new(move |text| log.say(text)),
         })?;
-        forward_signals(signals, daemon.remote());
+        forward_signals(signals, daemon.handle());
         let ready = ReadyShape { pid: std::process::id(), journal, socket: daemon.socket() };
         match output.json() {
             true => output.json_line(&ready)?,
@@ -92,12 +92,12 @@ impl UpArgs {
 }
 
 /// Passes signals to the daemon until they are closed.
-fn forward_signals(mut signals: Signals, remote: Remote) {
+fn forward_signals(mut signals: Signals, daemon: DaemonHandle) {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             match signal {
-                SIGHUP => remote.reload(),
-                _ => remote.stop(),
+                SIGHUP => daemon.reload(),
+                _ => daemon.stop(),
             }
         }
     });

@@ -1,0 +1,102 @@
+//! Sessions as documents and notes, written while they are read.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use event::Event;
+use journal::{Journal, ReadError, Selection, SessionInfo};
+use projection::document::{Document, Format, Head, Options, handoff};
+use projection::{Chronicle, Facts, Projection, Redact, redacted};
+use redact::Redactor;
+
+use super::resume::ResumeCommand;
+use views::current;
+
+/// Whether secrets stay in what is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Secrets {
+    Kept,
+    Removed,
+}
+
+/// Why nothing more is written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Writes a session as a document.
+pub fn write_document(
+    journal: &Journal,
+    info: &SessionInfo,
+    (format, options): (Format, Options),
+    secrets: Secrets,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
+    let head = Head::of(&info.id, &current(journal, info)?);
+    let mut redactor = Redactor::new();
+    let mut redact = redacting(&mut redactor);
+    let redact: &mut Redact<'_> = &mut redact;
+    let mut document = match secrets {
+        Secrets::Removed => Document::redacted(format, head, options, redact),
+        Secrets::Kept => Document::new(format, head, options),
+    };
+    let mut text = String::new();
+    for event in journal.events(&info.id, Selection::all())? {
+        document.push(&event?, &mut text);
+        out.write_all(text.as_bytes())?;
+        text.clear();
+    }
+    document.finish(&mut text);
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+/// Writes its events, one a line.
+pub fn write_events(
+    journal: &Journal,
+    info: &SessionInfo,
+    secrets: Secrets,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
+    let mut redactor = Redactor::new();
+    for event in journal.events(&info.id, Selection::all())? {
+        let event = without(secrets, event?, &mut redactor);
+        writeln!(out, "{}", event.encode())?;
+    }
+    Ok(())
+}
+
+/// The note for whoever goes on with a session.
+pub fn handoff_note(
+    journal: &Journal,
+    info: &SessionInfo,
+    secrets: Secrets,
+) -> Result<String, ReadError> {
+    let facts: Facts = current(journal, info)?;
+    let mut redactor = Redactor::new();
+    let mut chronicle = Chronicle::default();
+    for event in journal.events(&info.id, Selection::all())? {
+        chronicle.apply(&without(secrets, event?, &mut redactor));
+    }
+    chronicle.flush();
+    let found: Vec<_> = chronicle.chapters().flat_map(|chapter| chapter.facts).collect();
+    let mut redact = redacting(&mut redactor);
+    let redact: Option<&mut Redact<'_>> = (secrets == Secrets::Removed).then_some(&mut redact);
+    let resume = ResumeCommand::for_session(journal, info.clone())?.map(|way| way.line());
+    Ok(handoff(&info.id, &facts, &found, resume.as_deref(), redact))
+}
+
+fn without(secrets: Secrets, event: Event, redactor: &mut Redactor) -> Event {
+    match secrets {
+        Secrets::Removed => redacted(&event, &mut |text| redactor.redact(text)),
+        Secrets::Kept => event,
+    }
+}
+
+/// What takes the secrets out of texts.
+fn redacting(redactor: &mut Redactor) -> impl FnMut(&str) -> Cow<'_, str> {
+    move |text| redactor.redact(text)
+}

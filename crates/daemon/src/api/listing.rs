@@ -1,0 +1,141 @@
+//! Sessions as people list them: the catalogue, what their events add up to, and what that costs.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use event::SessionId;
+use journal::{Journal, ReadError, SessionFilter, SessionInfo};
+use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, Within};
+
+use crate::answers;
+use views::{SavedViews, ViewCache};
+
+/// Sessions read at a time.
+const PAGE: usize = 500;
+
+/// What a listing needs beside the catalogue, read once.
+pub struct Listing<'a> {
+    journal: &'a Journal,
+    facts: FactsSource<'a>,
+    prices: PriceTable,
+    without_source: Arc<BTreeSet<SessionId>>,
+}
+
+/// Where facts come from.
+enum FactsSource<'a> {
+    /// All that were kept.
+    Saved(SavedViews<Facts>),
+    /// Those somebody asked for before.
+    Held(&'a ViewCache<Facts>),
+}
+
+/// Why there is no listing.
+#[derive(Debug, thiserror::Error)]
+pub enum ListingError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("cannot read `{path}`")]
+    PricesUnreadable { path: PathBuf, source: std::io::Error },
+    #[error("`{path}` is no table of prices")]
+    BadPrices { path: PathBuf, source: BadPrices },
+}
+
+impl<'a> Listing<'a> {
+    /// For all sessions, or most of them.
+    pub fn load(journal: &'a Journal) -> Result<Listing<'a>, ListingError> {
+        let facts = FactsSource::Saved(SavedViews::load(journal)?);
+        let without_source = Arc::new(without_source(journal)?);
+        Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
+    }
+
+    /// For a page of them: costs what they cost, however many there are. Whose file is gone is
+    /// handed in.
+    pub(crate) fn for_page(
+        journal: &'a Journal,
+        held: &'a ViewCache<Facts>,
+        without_source: Arc<BTreeSet<SessionId>>,
+    ) -> Result<Listing<'a>, ListingError> {
+        let facts = FactsSource::Held(held);
+        Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
+    }
+
+    /// These sessions, each as of now.
+    pub fn list(&mut self, sessions: &[SessionInfo]) -> Result<Vec<wire::Session>, ReadError> {
+        let mut shapes = Vec::with_capacity(sessions.len());
+        for info in sessions {
+            let facts = match &mut self.facts {
+                FactsSource::Saved(saved) => Arc::new(saved.take(self.journal, info)?),
+                FactsSource::Held(held) => held.get(self.journal, info)?,
+            };
+            let shape = answers::session(info, &facts, &self.prices);
+            let source_missing = Some(self.without_source.contains(&info.id));
+            shapes.push(wire::Session { source_missing, ..shape });
+        }
+        Ok(shapes)
+    }
+}
+
+/// Sessions whose file the agent has deleted. Looks for every file there ever was.
+pub(crate) fn without_source(journal: &Journal) -> Result<BTreeSet<SessionId>, ReadError> {
+    Ok(capture::sessions_without_source(&journal.sources()?))
+}
+
+/// What was used, grouped: of each session only what fits, on whole days in UTC.
+pub fn spending(
+    journal: &Journal,
+    filter: &SessionFilter,
+    by: Grouping,
+) -> Result<Spending, ListingError> {
+    let mut kept = SavedViews::<Facts>::load(journal)?;
+    spending_of(journal, filter, by, |session| kept.take(journal, session))
+}
+
+/// The same, with facts from somewhere.
+pub(crate) fn spending_of<F: Borrow<Facts>>(
+    journal: &Journal,
+    filter: &SessionFilter,
+    by: Grouping,
+    mut facts_of: impl FnMut(&SessionInfo) -> Result<F, ReadError>,
+) -> Result<Spending, ListingError> {
+    let prices = prices(journal)?;
+    let mut spending = Spending::by(by).within(Within {
+        since: filter.active_since.map(Day::of),
+        until: filter.active_until.map(Day::of),
+        project: filter.project.clone(),
+    });
+    // Any session may have worked on a project for a while, whatever it works on now.
+    let filter = SessionFilter {
+        project: None,
+        active_since: filter.active_since.map(|since| Day::of(since).begin()),
+        active_until: filter.active_until.map(|until| Day::of(until).end()),
+        ..filter.clone()
+    };
+    let mut after = None;
+    loop {
+        let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
+        for session in &page.items {
+            let facts = facts_of(session)?;
+            spending.add(&session.id, &session.provider, facts.borrow(), &prices);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(spending);
+        }
+    }
+}
+
+/// What models cost: the user's own table if the journal has one, else the one that ships.
+pub fn prices(journal: &Journal) -> Result<PriceTable, ListingError> {
+    let Some(path) = journal.dir().map(|dir| dir.join("prices.json")) else {
+        return Ok(PriceTable::shipped());
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            PriceTable::parse(&text).map_err(|source| ListingError::BadPrices { path, source })
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(PriceTable::shipped()),
+        Err(source) => Err(ListingError::PricesUnreadable { path, source }),
+    }
+}

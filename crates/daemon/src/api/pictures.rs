@@ -1,0 +1,80 @@
+//! Pictures in what agents wrote. Events only say that there was one; its bytes are in the original
+//! record, which is kept.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use event::{Raw, SessionId};
+use journal::{Journal, ReadError, Selection};
+use serde_json::Value;
+
+/// Bytes of a record that is looked at.
+const RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The picture with this number, from 0, in the record of an event; `None` if there is none, or
+/// the record is no longer kept.
+pub(crate) fn picture(
+    journal: &Journal,
+    session: &SessionId,
+    seq: u64,
+    number: usize,
+) -> Result<Option<Vec<u8>>, ReadError> {
+    let selection = Selection::after(seq.saturating_sub(1)).up_to(seq);
+    let Some(event) = journal.events(session, selection)?.next().transpose()? else {
+        return Ok(None);
+    };
+    let Some(place) = event.metadata.get("record").and_then(Raw::text) else { return Ok(None) };
+    let Some(place) = RecordSpan::parse(&place) else { return Ok(None) };
+    let Some(record) = place.read(journal) else { return Ok(None) };
+    let Ok(record) = serde_json::from_slice::<Value>(&record) else { return Ok(None) };
+    let mut found = Vec::new();
+    collect(&record, &mut found);
+    Ok(found.get(number).and_then(|text| STANDARD.decode(text).ok()))
+}
+
+/// Where a record stands in its source, as events say it: `SOURCE/GENERATION/OFFSET+LENGTH`.
+struct RecordSpan<'a> {
+    source: &'a str,
+    generation: u32,
+    offset: u64,
+    len: u64,
+}
+
+impl<'a> RecordSpan<'a> {
+    fn parse(text: &'a str) -> Option<RecordSpan<'a>> {
+        let mut parts = text.rsplitn(3, '/');
+        let (range, generation, source) = (parts.next()?, parts.next()?, parts.next()?);
+        let (offset, len) = range.split_once('+')?;
+        let (offset, len) = (offset.parse().ok()?, len.parse().ok()?);
+        Some(RecordSpan { source, generation: generation.parse().ok()?, offset, len })
+            .filter(|place| place.len <= RECORD_BYTES_MAX)
+    }
+
+    fn read(&self, journal: &Journal) -> Option<Vec<u8>> {
+        let stretch = self.offset..self.offset.saturating_add(self.len);
+        let read = journal.originals().read_range(self.source, self.generation, stretch);
+        // What cannot be unpacked is as good as gone; `doctor` tells of it.
+        read.ok().flatten()
+    }
+}
+
+/// Pictures in the order they stand in: as Anthropic writes them, or as an address with the data
+/// in it.
+fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
+        Value::Object(members) => {
+            let text = |name: &str| members.get(name).and_then(Value::as_str);
+            if text("media_type").is_some_and(|kind| kind.starts_with("image/")) {
+                found.extend(text("data"));
+                return;
+            }
+            members.values().for_each(|value| collect(value, found));
+        }
+        Value::String(text) => {
+            let data =
+                text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,"));
+            found.extend(data.map(|(_, data)| data));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,215 @@
+//! How the work went, over sessions: turns, waiting, tests that had to be fixed, faults.
+//!
+//! What a session adds up to is held for as long as nothing is added to it. Nobody waits for
+//! somebody else's answer: two who ask at once may both read the same.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use event::{SessionId, Time};
+use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
+use projection::{Day, Fault, Quality, Turn, TurnOutcome, Turns};
+use redact::Redactor;
+use wire::{Effort, FaultKind, WorkGroup, WorkReport};
+
+use super::facets::project_of;
+
+/// Sessions that are looked at, those with the newest activity.
+const SESSIONS_MAX: usize = 300;
+
+/// Sessions that are held; with more, all are forgotten and read again.
+const HELD_MAX: usize = 1_000;
+
+/// What sessions add up to, as far as somebody asked.
+#[derive(Default)]
+pub(crate) struct WorkStats(Mutex<HashMap<SessionId, (u64, Arc<SessionWork>)>>);
+
+/// What is needed of one.
+#[derive(Default)]
+struct SessionWork {
+    turns: Vec<TurnWork>,
+    loops: Vec<Time>,
+    faults: Vec<Fault>,
+}
+
+struct TurnWork {
+    began: Time,
+    seconds: Option<f64>,
+    outcome: &'static str,
+    calls: u64,
+    failures: u64,
+    approvals: u64,
+    waited: f64,
+}
+
+impl WorkStats {
+    pub(crate) fn report(
+        &self,
+        journal: &Journal,
+        filter: &SessionFilter,
+    ) -> Result<WorkReport, ReadError> {
+        let page = journal.sessions(filter, None, SESSIONS_MAX)?;
+        let mut sums = WorkTotals::default();
+        for session in &page.items {
+            let session_work = self.session_work(journal, session)?;
+            sums.add(session, &session_work, filter);
+        }
+        Ok(sums.finish(page.next.is_some()))
+    }
+
+    fn session_work(
+        &self,
+        journal: &Journal,
+        session: &SessionInfo,
+    ) -> Result<Arc<SessionWork>, ReadError> {
+        if let Some((seq, session_work)) = self.held().get(&session.id)
+            && *seq == session.tail_seq
+        {
+            return Ok(Arc::clone(session_work));
+        }
+        let mut quality = Quality::default();
+        let own = Selection::after(session.inherited_seq);
+        let events = journal.events(&session.id, own)?.inspect(|event| {
+            if let Ok(event) = event {
+                quality.apply(event);
+            }
+        });
+        let turns: Result<Vec<Turn>, ReadError> = Turns::of(events);
+        let turns = turns?.iter().map(TurnWork::from_turn).collect();
+        let faults = quality.faults().cloned().collect();
+        let session_work = Arc::new(SessionWork { turns, loops: quality.loops().to_vec(), faults });
+        let mut held = self.held();
+        if held.len() >= HELD_MAX {
+            held.clear();
+        }
+        held.insert(session.id.clone(), (session.tail_seq, Arc::clone(&session_work)));
+        Ok(session_work)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<SessionId, (u64, Arc<SessionWork>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnWork {
+    fn from_turn(turn: &Turn) -> TurnWork {
+        let seconds = |from: Time, to: Time| (to.nanos() - from.nanos()) as f64 / 1e9;
+        TurnWork {
+            began: turn.started_at,
+            seconds: turn.completed_at.map(|end| seconds(turn.started_at, end).max(0.0)),
+            outcome: turn.outcome.map_or("open", TurnOutcome::as_str),
+            calls: turn.tools.values().map(|tool| tool.calls).sum(),
+            failures: turn.tools.values().map(|tool| tool.failures).sum(),
+            approvals: turn.approval_count,
+            waited: turn.waited_ms as f64 / 1e3,
+        }
+    }
+}
+
+#[derive(Default)]
+struct WorkTotals {
+    per_session: Vec<f64>,
+    all: GroupTotal,
+    days: BTreeMap<Day, GroupTotal>,
+    projects: BTreeMap<Option<String>, GroupTotal>,
+    faults: BTreeMap<&'static str, FaultKind>,
+}
+
+#[derive(Default)]
+struct GroupTotal {
+    effort: Effort,
+    seconds: Vec<f64>,
+}
+
+impl WorkTotals {
+    fn add(&mut self, session: &SessionInfo, session_work: &SessionWork, filter: &SessionFilter) {
+        let is_in = |at: Time| {
+            filter.active_since.is_none_or(|since| at >= since)
+                && filter.active_until.is_none_or(|until| at <= until)
+        };
+        let project = self.projects.entry(project_of(session)).or_default();
+        let turns: Vec<&TurnWork> =
+            session_work.turns.iter().filter(|turn| is_in(turn.began)).collect();
+        if !turns.is_empty() {
+            self.per_session.push(turns.len() as f64);
+        }
+        for turn in turns {
+            let day = self.days.entry(Day::of(turn.began)).or_default();
+            for sum in [&mut self.all, day, &mut *project] {
+                sum.add(turn);
+            }
+        }
+        for at in session_work.loops.iter().filter(|at| is_in(**at)) {
+            let day = self.days.entry(Day::of(*at)).or_default();
+            for sum in [&mut self.all, day, &mut *project] {
+                sum.effort.test_fix_loops += 1;
+            }
+        }
+        for fault in session_work.faults.iter().filter(|fault| is_in(fault.at)) {
+            let known = self.faults.entry(fault.kind).or_insert_with(|| FaultKind {
+                kind: fault.kind,
+                count: 0,
+                first_at: fault.at,
+                last_at: fault.at,
+                example: fault.line.clone(),
+                session_id: session.id.clone(),
+                seq: fault.seq,
+            });
+            known.count += 1;
+            known.first_at = known.first_at.min(fault.at);
+            if fault.at > known.last_at {
+                known.last_at = fault.at;
+                known.example = fault.line.clone();
+                known.session_id = session.id.clone();
+                known.seq = fault.seq;
+            }
+        }
+    }
+
+    fn finish(self, is_cut: bool) -> WorkReport {
+        let WorkTotals { mut per_session, all, days, projects, faults } = self;
+        let group = |key: Option<String>, sum: GroupTotal| WorkGroup { key, effort: sum.finish() };
+        let days = days.into_iter().map(|(day, sum)| group(Some(day.to_string()), sum));
+        let projects = projects.into_iter().filter(|(_, sum)| sum.effort.turns > 0);
+        let mut projects: Vec<_> = projects.map(|(key, sum)| group(key, sum)).collect();
+        projects.sort_by_key(|group| std::cmp::Reverse(group.effort.turns));
+        let mut redactor = Redactor::new();
+        let mut faults: Vec<FaultKind> = faults.into_values().collect();
+        for fault in &mut faults {
+            fault.example = redactor.redact(&fault.example).into_owned();
+        }
+        faults.sort_by_key(|fault| std::cmp::Reverse(fault.count));
+        WorkReport {
+            sessions: per_session.len() as u64,
+            is_cut,
+            turns_per_session: middle(&mut per_session),
+            all: all.finish(),
+            days: days.collect(),
+            projects,
+            faults,
+        }
+    }
+}
+
+impl GroupTotal {
+    fn add(&mut self, turn: &TurnWork) {
+        let effort = &mut self.effort;
+        effort.turns += 1;
+        *effort.outcomes.entry(turn.outcome).or_default() += 1;
+        effort.tool_calls += turn.calls;
+        effort.tool_failures += turn.failures;
+        effort.approvals += turn.approvals;
+        effort.waited_seconds += turn.waited;
+        self.seconds.extend(turn.seconds);
+    }
+
+    fn finish(mut self) -> Effort {
+        Effort { turn_seconds: middle(&mut self.seconds), ..self.effort }
+    }
+}
+
+/// The one in the middle.
+fn middle(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

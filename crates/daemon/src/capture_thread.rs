@@ -1,0 +1,462 @@
+//! Capture inside the daemon: catches up with what agents wrote while it did not run, then follows
+//! as they write, until it is stopped. A failure to record stops nothing else: it is logged, shown in
+//! `health`, and tried again.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use capture::{IngestSummary, SourceIndex, StopFlag, WatchStopper};
+use ingest::{Caught, HookIngest, Import, Ingest, IngestError, store_queue};
+use journal::{AppendError, ClaimError, SubscriptionWaker};
+use wire::Backlog;
+
+use crate::context::DaemonContext;
+use crate::log::{Component, Log};
+use crate::publish::BusPublisher;
+use crate::settings::Settings;
+use crate::threads::{ExitGuard, lower_priority};
+
+/// Time between two tries when nothing can be recorded; it doubles up to the last.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LAST: Duration = Duration::from_secs(30);
+
+/// History is read in slices of this length, each beginning with the files written last. What agents
+/// write meanwhile is therefore recorded at most this late.
+const SLICE: Duration = Duration::from_secs(2);
+
+/// A history that is read within this time is logged, but not shown to the user.
+const QUICK: Duration = Duration::from_secs(5);
+
+/// The thread that records what agents write.
+pub(crate) struct CaptureThread {
+    control: Arc<CaptureControl>,
+    thread: JoinHandle<()>,
+}
+
+impl CaptureThread {
+    /// Begins to record. The guard is dropped when the thread ends, however it ends.
+    pub(crate) fn start(
+        context: DaemonContext,
+        publisher: BusPublisher,
+        settings: Settings,
+        exit_guard: ExitGuard,
+    ) -> io::Result<CaptureThread> {
+        let control = Arc::new(CaptureControl::new(settings));
+        let worker = CaptureWorker {
+            recorder: Recorder { context, publisher },
+            control: Arc::clone(&control),
+            last_failure: None,
+        };
+        let thread = std::thread::Builder::new().name("capture".to_owned());
+        let thread = thread.spawn(move || {
+            let _exit_guard = exit_guard;
+            worker.run();
+        })?;
+        Ok(CaptureThread { control, thread })
+    }
+
+    /// Continues with other settings.
+    pub(crate) fn reload(&self, settings: Settings) {
+        self.control.change(|state| {
+            state.settings = settings;
+            state.edition += 1;
+        });
+    }
+
+    /// Asks the thread to end. What it has read by then is recorded and published.
+    pub(crate) fn stop(&self) {
+        self.control.change(|state| state.is_ending = true);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the end.
+    pub(crate) fn join(self) {
+        // The exit guard has reported a panic; what was committed stays committed.
+        let _ = self.thread.join();
+    }
+}
+
+/// Tells the thread to stop, or to start over with other settings.
+struct CaptureControl {
+    state: Mutex<ControlState>,
+    changed: Condvar,
+}
+
+struct ControlState {
+    is_ending: bool,
+    settings: Settings,
+    /// Counts the changes of the settings.
+    edition: u64,
+    /// Interrupts the current work.
+    interrupt: Option<Box<dyn Fn() + Send>>,
+}
+
+impl CaptureControl {
+    fn new(settings: Settings) -> CaptureControl {
+        let state = ControlState { is_ending: false, settings, edition: 0, interrupt: None };
+        CaptureControl { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ControlState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The settings and their edition.
+    fn settings(&self) -> (Settings, u64) {
+        let state = self.lock();
+        (state.settings.clone(), state.edition)
+    }
+
+    /// Changes the state and interrupts the current work, so that the thread sees the change.
+    fn change(&self, change: impl FnOnce(&mut ControlState)) {
+        let mut state = self.lock();
+        change(&mut state);
+        if let Some(interrupt) = &state.interrupt {
+            interrupt();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Sets how the current work, done with the settings of this edition, is interrupted. Interrupts
+    /// it at once if the thread is to end or the settings have changed already.
+    fn interrupt_with(&self, edition: u64, interrupt: impl Fn() + Send + 'static) {
+        let mut state = self.lock();
+        if state.is_over(edition) {
+            interrupt();
+        }
+        state.interrupt = Some(Box::new(interrupt));
+    }
+
+    fn is_ending(&self) -> bool {
+        self.lock().is_ending
+    }
+
+    /// Whether work with the settings of this edition has to end.
+    fn is_over(&self, edition: u64) -> bool {
+        self.lock().is_over(edition)
+    }
+
+    /// Waits until the thread is to end, at most for this time.
+    fn wait(&self, limit: Duration) {
+        let until = Instant::now() + limit;
+        let mut state = self.lock();
+        state.interrupt = None;
+        while !state.is_ending {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl ControlState {
+    fn is_over(&self, edition: u64) -> bool {
+        self.is_ending || self.edition != edition
+    }
+}
+
+struct CaptureWorker {
+    recorder: Recorder,
+    control: Arc<CaptureControl>,
+    /// The words of the last failure, to log the same failure once.
+    last_failure: Option<String>,
+}
+
+/// Publishes what was recorded and reports on it. Apart from the worker, so that the thread of
+/// history can borrow it alone.
+struct Recorder {
+    context: DaemonContext,
+    publisher: BusPublisher,
+}
+
+impl CaptureWorker {
+    fn run(mut self) {
+        let mut pause = RETRY_FIRST;
+        while !self.control.is_ending() {
+            let begun = Instant::now();
+            match self.record() {
+                Ok(()) => pause = RETRY_FIRST,
+                Err(error) => {
+                    // It had recorded for a while, so this is a new failure.
+                    if begun.elapsed() > RETRY_LAST {
+                        pause = RETRY_FIRST;
+                    }
+                    self.fail(&error);
+                    self.store_hook_messages();
+                    self.control.wait(pause);
+                    pause = (pause * 2).min(RETRY_LAST);
+                }
+            }
+        }
+        self.store_hook_messages();
+        self.recorder.context.health.set_part("capture", "stopped");
+    }
+
+    /// Stores the queued hook messages on disk: the hooks were told that they are accepted, and
+    /// nothing records them now.
+    fn store_hook_messages(&self) {
+        if let Some(folder) = self.recorder.context.journal.current().dir() {
+            store_queue(&self.recorder.context.hook_queue, folder);
+        }
+    }
+
+    /// Records until it is interrupted or fails.
+    fn record(&mut self) -> Result<(), IngestError> {
+        let journal = self.recorder.context.journal.current();
+        let environment = self.recorder.context.environment.clone();
+        let clock = self.recorder.context.clock;
+        let (settings, edition) = self.control.settings();
+        let policy = settings.recording();
+        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
+        let _claim = ingest.claim()?;
+        self.recorder.context.health.set_part("capture", "catching_up");
+        let mut hook_ingest = HookIngest::new(&journal, self.recorder.context.hook_queue.clone());
+        self.catch_up(&ingest, edition, &mut hook_ingest)?;
+        if self.control.is_over(edition) {
+            return Ok(());
+        }
+        self.recover();
+        self.recorder.context.health.set_part("capture", "running");
+        self.follow(&ingest, edition, &mut hook_ingest)
+    }
+
+    /// Reads what agents wrote before, in slices and with low priority.
+    fn catch_up(
+        &mut self,
+        ingest: &Ingest<'_>,
+        edition: u64,
+        hook_ingest: &mut HookIngest,
+    ) -> Result<(), IngestError> {
+        let stop = StopFlag::default();
+        let asked = stop.clone();
+        self.control.interrupt_with(edition, move || asked.ask());
+        let CaptureWorker { recorder, last_failure, .. } = self;
+        let bus = recorder.context.bus.clone();
+        let mut import = Import::of_agents((recorder.context.clock)(), move |message| {
+            // A bus without room only misses the progress of the import.
+            let _ = bus.publish(message);
+        });
+        let read = std::thread::scope(|scope| {
+            // A thread cannot raise its priority again, so history gets a thread of its own.
+            let thread = std::thread::Builder::new().name("history".to_owned());
+            let history = thread.spawn_scoped(scope, || {
+                lower_priority();
+                let mut known = SourceIndex::default();
+                loop {
+                    let tell = &mut |progress: &capture::IngestProgress| {
+                        if let Some(backlog) = import.progress(progress) {
+                            recorder.report_backlog(backlog);
+                        }
+                    };
+                    let caught = ingest.catch_up(hook_ingest, &mut known, &stop, SLICE, tell)?;
+                    if last_failure.take().is_some() {
+                        recorder.recover();
+                    }
+                    import.slice(caught.slice);
+                    recorder.publish_slice(&caught, &stop);
+                    if caught.is_current || stop.is_asked() {
+                        return Ok(());
+                    }
+                }
+            });
+            match history {
+                Ok(history) => history.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(error) => Err(IngestError::Thread(error)),
+            }
+        });
+        self.recorder.context.health.set_backlog(None);
+        match &read {
+            // Interrupted: the next round continues the import.
+            Ok(()) if stop.is_asked() => {}
+            Ok(()) => {
+                if let Some((events, took)) = import.complete() {
+                    let words = format!("history is read: {events} events, {} s", took.as_secs());
+                    let log = &self.recorder.context.log;
+                    match took < QUICK {
+                        true => log.info(Component::Capture, words),
+                        false => log.tell(Component::Capture, words),
+                    }
+                }
+            }
+            Err(error) => import.fail(&error.to_string()),
+        }
+        read
+    }
+
+    /// Records as agents write.
+    fn follow(
+        &mut self,
+        ingest: &Ingest<'_>,
+        edition: u64,
+        hook_ingest: &mut HookIngest,
+    ) -> Result<(), IngestError> {
+        let CaptureWorker { recorder, control, .. } = self;
+        let Recorder { context, publisher } = recorder;
+        let DaemonContext { log, hook_queue, health, .. } = context;
+        let (is_over, waker) = (StopFlag::default(), SubscriptionWaker::default());
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("news".to_owned());
+            let (stopping, stoppable) = mpsc::sync_channel::<WatchStopper>(1);
+            let (is_over, waker) = (&is_over, &waker);
+            let publishing = thread.spawn_scoped(scope, move || {
+                // When publishing ends, also by a panic, recording stops too: otherwise the journal
+                // would grow and no subscriber would learn of it.
+                let _exit_guard = ExitGuard(Box::new(move || {
+                    if let Ok(stopper) = stoppable.recv() {
+                        stopper.stop();
+                    }
+                }));
+                publisher.follow(is_over, waker)
+            });
+            let publishing = publishing.map_err(IngestError::Thread)?;
+            let begun = move |stopper: WatchStopper, ringer| {
+                // The channel has room for one, and one is sent.
+                let _ = stopping.send(stopper.clone());
+                control.interrupt_with(edition, move || stopper.stop());
+                hook_queue.wake_with(ringer);
+            };
+            let tell = &mut |summary: &IngestSummary| {
+                health.add_misses(summary.misses);
+                warn(log, summary);
+            };
+            let followed = ingest.follow_with(hook_ingest, begun, tell);
+            // Only now: the publisher publishes all that was committed before it ends.
+            is_over.ask();
+            waker.wake();
+            let published = publishing.join().unwrap_or_else(|panic| resume_unwind(panic));
+            followed.and(published.map_err(IngestError::Read))
+        })
+    }
+
+    fn fail(&mut self, error: &IngestError) {
+        let (words, state) = match error {
+            IngestError::Claim(ClaimError::Held { holder }) => {
+                let holder = holder.map_or_else(String::new, |pid| format!(" {pid}"));
+                (format!("process{holder} reads what agents write; waiting for its end"), "waiting")
+            }
+            error => (format!("nothing is recorded now: {}", error_chain(error)), "failing"),
+        };
+        let DaemonContext { log, health, journal, .. } = &self.recorder.context;
+        health.set_part("capture", state);
+        if state == "failing" {
+            health.set_disk(Some(error_chain(error)));
+        }
+        if self.last_failure.as_ref() != Some(&words) {
+            log.error(Component::Capture, &words);
+            self.last_failure = Some(words);
+        }
+        if is_broken(error)
+            && let Err(error) = journal.reopen()
+        {
+            log.error(
+                Component::Journal,
+                format!("the journal cannot be opened again: {}", error_chain(&error)),
+            );
+        }
+    }
+
+    fn recover(&mut self) {
+        if self.last_failure.take().is_some() {
+            self.recorder.recover();
+        }
+    }
+}
+
+impl Recorder {
+    fn recover(&self) {
+        self.context.health.set_disk(None);
+        self.context.log.warn(Component::Capture, "recording again");
+    }
+
+    /// Reports how far history has been read. The user sees it once the remaining time is known.
+    fn report_backlog(&self, backlog: Backlog) {
+        self.context.health.set_backlog(Some(backlog));
+        match backlog.seconds_left {
+            None => self.context.log.info(Component::Capture, backlog.to_string()),
+            Some(_) => self.context.log.tell(Component::Capture, backlog.to_string()),
+        }
+    }
+
+    /// Publishes the recent events of a slice. A slice of old events is skipped without reading it.
+    fn publish_slice(&mut self, caught: &Caught, stop: &StopFlag) {
+        let has_recent =
+            caught.slice.span.is_some_and(|(_, newest)| self.publisher.is_recent(newest));
+        let published = match has_recent || caught.goes_on {
+            true => self.publisher.catch_up(stop),
+            false => self.publisher.skip_history(),
+        };
+        if let Err(error) = published {
+            let words = format!("new events cannot be published: {error}");
+            self.context.log.error(Component::Journal, words);
+        }
+    }
+}
+
+fn warn(log: &Log, summary: &IngestSummary) {
+    for warning in &summary.warnings {
+        let place = warning.path.as_ref().map(|path| format!("{}: ", path.display()));
+        log.warn(Component::Capture, format!("{}{}", place.unwrap_or_default(), warning.message));
+    }
+}
+
+/// Whether nothing can be recorded until the journal is opened again.
+fn is_broken(error: &IngestError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(AppendError::NotDurable(_))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An error with its causes, on one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words.push_str(&format!(": {more}"));
+        }
+        cause = error.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_with_old_settings_ends_at_once() {
+        let control = Arc::new(CaptureControl::new(Settings::default()));
+        let thread = std::thread::spawn(|| {});
+        let capture = CaptureThread { control: Arc::clone(&control), thread };
+        let is_ended_at_once = |edition| {
+            let stop = StopFlag::default();
+            let asked = stop.clone();
+            control.interrupt_with(edition, move || asked.ask());
+            stop.is_asked()
+        };
+        let (_, first) = control.settings();
+        assert!(!is_ended_at_once(first));
+        capture.reload(Settings::default());
+        assert!(is_ended_at_once(first) && control.is_over(first));
+        let (_, second) = control.settings();
+        assert!(!is_ended_at_once(second));
+        capture.stop();
+        assert!(is_ended_at_once(second));
+        capture.join();
+    }
+}

@@ -1,0 +1,26 @@
+//! What every part of the daemon works with.
+
+use capture::Environment;
+use event::Time;
+use ingest::HookQueue;
+use segments::Zone;
+
+use crate::health::Health;
+use crate::journal_handle::JournalHandle;
+use crate::log::Log;
+
+/// Built once at the start and handed to each part. Cheap to clone, except for the environment.
+#[derive(Clone)]
+pub(crate) struct DaemonContext {
+    pub journal: JournalHandle,
+    /// The user whose agents are captured.
+    pub environment: Environment,
+    pub clock: fn() -> Time,
+    /// The time zone of days, segments and quiet hours.
+    pub zone: Zone,
+    pub bus: bus::Handle,
+    pub log: Log,
+    pub health: Health,
+    /// Messages of hooks and exported facts, on their way to capture.
+    pub hook_queue: HookQueue,
+}

@@ -1,0 +1,462 @@
+//! The daemon: one process that holds capture, journal, bus and supervisor of a journal together.
+//!
+//! It owns start, loop and stop. The bus answers first; capture catches up beside it. The stop goes
+//! the other way: tasks and services, capture, the last events published, journal, bus, lock.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bus::{BindError, Handle, Notice, RunError, Server, make_private};
+use capture::Environment;
+use event::Time;
+use ingest::{HookListener, HookQueue};
+use journal::{OpenError, ReadError};
+use segments::Zone;
+use supervise::Supervisor;
+use wire::health_dir;
+
+use crate::api::HttpService;
+use crate::capture_thread::CaptureThread;
+use crate::chain_thread::{ChainThread, ChainThreadError};
+use crate::context::DaemonContext;
+use crate::health::Health;
+use crate::instance::{Instance, InstanceError, socket};
+use crate::journal_handle::JournalHandle;
+use crate::log::{Component, Echo, Log};
+use crate::model_worker::{HistoryEnd, ModelWorker};
+use crate::notify::Notifier;
+use crate::publish::{BusPublisher, BusReplay, RequestsError, answer_all};
+use crate::settings::{Settings, SettingsError};
+use crate::threads::ExitGuard;
+
+/// How long capture may take to end. What it has not recorded by then it reads again at the next
+/// start.
+const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Messages that wait for the loop. When it is full, further ones are dropped: the loop has the
+/// same wish before it already.
+const INCOMING_MAX: usize = 64;
+
+/// How often the loop checks whether the supervisor has stopped.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a daemon needs to start.
+pub struct DaemonConfig {
+    /// The folder of the journal.
+    pub journal: PathBuf,
+    /// This program, for tasks that run it.
+    pub program: PathBuf,
+    /// The user whose agents are captured.
+    pub environment: Environment,
+    pub clock: fn() -> Time,
+    /// Receives the lines of the log that the user should see.
+    pub echo: Echo,
+}
+
+/// A daemon that has started.
+pub struct Daemon {
+    subsystems: Subsystems,
+    incoming: Receiver<Incoming>,
+    handle: DaemonHandle,
+}
+
+/// Why the daemon could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartDaemonError {
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error(transparent)]
+    Supervise(#[from] supervise::StartError),
+    #[error(transparent)]
+    Chain(#[from] ChainThreadError),
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
+    #[error("no thread can be started")]
+    Thread(#[source] io::Error),
+}
+
+/// Why a running daemon ended without being asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ExitError {
+    #[error(transparent)]
+    Bus(#[from] RunError),
+    #[error("{part} ended by itself")]
+    Lost { part: &'static str },
+}
+
+/// Controls a running daemon from any thread.
+#[derive(Clone)]
+pub struct DaemonHandle {
+    incoming: SyncSender<Incoming>,
+}
+
+/// Everything the loop waits for.
+enum Incoming {
+    Stop,
+    Reload,
+    Ended(CriticalPart),
+}
+
+/// A part without which the daemon stops: it would look as if it recorded, and would not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CriticalPart {
+    Supervisor,
+    Chain,
+    Capture,
+    Bus,
+}
+
+impl CriticalPart {
+    fn name(self) -> &'static str {
+        match self {
+            CriticalPart::Supervisor => "the supervisor",
+            CriticalPart::Chain => "the chain",
+            CriticalPart::Capture => "capture",
+            CriticalPart::Bus => "the bus",
+        }
+    }
+}
+
+impl DaemonHandle {
+    /// Asks the daemon to stop. The second call kills tasks and services and waits for nothing else.
+    pub fn stop(&self) {
+        self.send(Incoming::Stop);
+    }
+
+    /// Asks the daemon to read its settings again.
+    pub fn reload(&self) {
+        self.send(Incoming::Reload);
+    }
+
+    /// A guard that the thread of a part holds: when it is dropped, the loop learns of the end.
+    fn exit_guard(&self, part: CriticalPart) -> ExitGuard {
+        let handle = self.clone();
+        ExitGuard(Box::new(move || handle.send(Incoming::Ended(part))))
+    }
+
+    fn send(&self, incoming: Incoming) {
+        // A full queue holds the same wish already; a closed one belongs to a daemon that has ended.
+        let _ = self.incoming.try_send(incoming);
+    }
+}
+
+/// The parts of a running daemon, in the order in which they are stopped.
+struct Subsystems {
+    folder: PathBuf,
+    settings: Settings,
+    log: Log,
+    http: Option<HttpService>,
+    notifier: Option<Notifier>,
+    model_worker: ModelWorker,
+    chain: ChainThread,
+    supervisor: Arc<Supervisor>,
+    hook_listener: HookListener,
+    capture: CaptureThread,
+    journal: JournalHandle,
+    bus: Handle,
+    bus_thread: JoinHandle<Result<(), RunError>>,
+    /// Released last.
+    _instance: Instance,
+}
+
+impl Daemon {
+    /// Starts every part, in this order. The bus answers when this returns.
+    pub fn start(config: DaemonConfig) -> Result<Daemon, StartDaemonError> {
+        let DaemonConfig { journal: folder, program, environment, clock, echo } = config;
+        let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
+        let handle = DaemonHandle { incoming: sender };
+
+        // First: all that follows relies on this being the only daemon of the journal.
+        let instance = lock_journal(&folder)?;
+        // Before capture: with settings it cannot read, it could record what the user excluded.
+        let settings = Settings::load(&folder)?;
+        let journal = JournalHandle::open(folder.clone())?;
+        // Before anything new is recorded: what is there now is history to the model.
+        let history_end = HistoryEnd { position: journal.current().tail()?, at: clock() };
+
+        // The bus before the log, which publishes its lines; it buffers until it is served.
+        let (server, notices) = bind_bus(&folder, &journal)?;
+        let bus = server.handle();
+        let log = Log::open(&health_dir(&folder), bus.clone(), clock, echo);
+        // Before the bus is served: the first subscriber needs the journal's position.
+        let publisher = BusPublisher::open(journal.clone(), bus.clone(), clock)?;
+        let bus_thread = serve_bus(server, &handle)?;
+        log_notices(notices, log.clone())?;
+        answer_all(bus.clone())?;
+        log_start(&log, &journal);
+
+        // What the parts share; from here on each start takes a copy.
+        let hook_queue = open_hook_queue(&folder, &log);
+        let health = open_health(&folder);
+        let zone = Zone::system();
+        let context =
+            DaemonContext { journal, environment, clock, zone, bus, log, health, hook_queue };
+
+        // Capture before the listener of hooks: it empties the queue that the listener fills.
+        let guard = handle.exit_guard(CriticalPart::Capture);
+        let capture = CaptureThread::start(context.clone(), publisher, settings.clone(), guard)
+            .map_err(StartDaemonError::Thread)?;
+        let hook_listener =
+            HookListener::open(&wire::hook::socket(&folder), context.hook_queue.clone())?;
+        // Behind capture, so that recording does not wait: after a crash the supervisor first ends
+        // the processes that the former daemon left.
+        let supervisor = start_supervisor(&context, &folder, program, &handle)?;
+
+        // The parts that run tasks need the supervisor.
+        let guard = handle.exit_guard(CriticalPart::Chain);
+        let chain = ChainThread::start(context.clone(), Arc::clone(&supervisor), guard)?;
+        let notifications = settings.notifications.clone();
+        let notifier = Notifier::start(context.clone(), Arc::clone(&supervisor), notifications)
+            .map_err(StartDaemonError::Thread)?;
+        let model_worker = ModelWorker::start(context.clone(), history_end, settings.model.clone())
+            .map_err(StartDaemonError::Thread)?;
+        // Last: its first answer already shows every part. Without it the daemon records as well.
+        let http = HttpService::open(context.clone(), &folder, &settings.http);
+
+        let DaemonContext { journal, bus, log, .. } = context;
+        let subsystems = Subsystems {
+            folder,
+            settings,
+            log,
+            http,
+            notifier: Some(notifier),
+            model_worker,
+            chain,
+            supervisor,
+            hook_listener,
+            capture,
+            journal,
+            bus,
+            bus_thread,
+            _instance: instance,
+        };
+        Ok(Daemon { subsystems, incoming, handle })
+    }
+
+    pub fn handle(&self) -> DaemonHandle {
+        self.handle.clone()
+    }
+
+    /// The socket of its bus.
+    pub fn socket(&self) -> PathBuf {
+        socket(&self.subsystems.folder)
+    }
+
+    /// Runs until it is asked to stop, or until a part that it cannot do without ends.
+    pub fn run(self) -> Result<(), ExitError> {
+        let Daemon { mut subsystems, incoming, .. } = self;
+        let lost = loop {
+            match incoming.recv() {
+                Ok(Incoming::Reload) => subsystems.reload(),
+                Ok(Incoming::Ended(part)) => break Some(part),
+                Ok(Incoming::Stop) | Err(_) => break None,
+            }
+        };
+        subsystems.stop(&incoming)?;
+        lost.map_or(Ok(()), |part| Err(ExitError::Lost { part: part.name() }))
+    }
+}
+
+/// Makes the folder of the daemon's files and takes the lock of the journal.
+fn lock_journal(folder: &Path) -> Result<Instance, StartDaemonError> {
+    // Private before the lock file is in it: other users must not be able to hold the lock.
+    make_private(&health_dir(folder))?;
+    Ok(Instance::take(folder)?)
+}
+
+/// Binds the bus, with the journal as its record of the past. What the bus notices about its
+/// clients comes out of the channel.
+fn bind_bus(
+    folder: &Path,
+    journal: &JournalHandle,
+) -> Result<(Server, Receiver<Notice>), StartDaemonError> {
+    let (sender, notices) = mpsc::sync_channel(INCOMING_MAX);
+    let notice = Box::new(move |notice| {
+        // The bus must not wait for the log. With so many notices one more says nothing new.
+        let _ = sender.try_send(notice);
+    });
+    let record = Arc::new(BusReplay::new(journal.clone()));
+    let settings =
+        bus::ServerSettings { record: Some(record), notice, ..bus::ServerSettings::default() };
+    Ok((Server::bind(&socket(folder), settings)?, notices))
+}
+
+/// Runs the bus on a thread of its own.
+fn serve_bus(
+    server: Server,
+    handle: &DaemonHandle,
+) -> Result<JoinHandle<Result<(), RunError>>, StartDaemonError> {
+    let thread = std::thread::Builder::new().name("bus".to_owned());
+    let guard = handle.exit_guard(CriticalPart::Bus);
+    let serve = move || {
+        let _guard = guard;
+        server.run()
+    };
+    thread.spawn(serve).map_err(StartDaemonError::Thread)
+}
+
+/// Logs what the bus notices, on a thread that ends with the bus.
+fn log_notices(notices: Receiver<Notice>, log: Log) -> Result<(), StartDaemonError> {
+    let thread = std::thread::Builder::new().name("notices".to_owned());
+    let run = move || {
+        for notice in notices {
+            log.warn(Component::Bus, notice.to_string());
+        }
+    };
+    thread.spawn(run).map(drop).map_err(StartDaemonError::Thread)
+}
+
+/// Logs the start, and what was found damaged when the journal was opened.
+fn log_start(log: &Log, journal: &JournalHandle) {
+    log.info(Component::Daemon, format!("up, pid {}", std::process::id()));
+    for finding in journal.current().open_findings() {
+        log.warn(Component::Journal, format!("{}; {}", finding.damage, finding.remedy));
+    }
+}
+
+/// Opens the queue of hook messages. Where its log cannot be written, the queue holds messages in
+/// memory only.
+fn open_hook_queue(folder: &Path, log: &Log) -> HookQueue {
+    HookQueue::open(&health_dir(folder)).unwrap_or_else(|error| {
+        log.warn(Component::Daemon, format!("hook messages are kept in memory only: {error}"));
+        HookQueue::default()
+    })
+}
+
+/// Opens the record of the parts' states, with the two that run already.
+fn open_health(folder: &Path) -> Health {
+    let health = Health::open(&health_dir(folder));
+    health.set_part("bus", "running");
+    health.set_part("journal", "running");
+    health
+}
+
+/// Starts the supervisor, which from now on publishes health and log as well.
+fn start_supervisor(
+    context: &DaemonContext,
+    folder: &Path,
+    program: PathBuf,
+    handle: &DaemonHandle,
+) -> Result<Arc<Supervisor>, StartDaemonError> {
+    let settings = supervise::SupervisorSettings::new(folder.to_owned(), program);
+    let guard = handle.exit_guard(CriticalPart::Supervisor);
+    let supervisor = Arc::new(Supervisor::start_with(settings, context.bus.clone(), guard)?);
+    context.health.publish_by(Arc::clone(&supervisor));
+    context.log.publish_by(&supervisor);
+    Ok(supervisor)
+}
+
+impl Subsystems {
+    fn reload(&mut self) {
+        match Settings::load(&self.folder) {
+            Ok(settings) if settings == self.settings => {
+                self.log.info(Component::Daemon, "settings read again: nothing has changed");
+            }
+            Ok(settings) => {
+                self.settings = settings.clone();
+                if let Some(notifier) = &self.notifier {
+                    notifier.reload(settings.notifications.clone());
+                }
+                self.model_worker.reload(settings.model.clone());
+                self.capture.reload(settings);
+                self.log.info(Component::Daemon, "settings read again");
+            }
+            Err(error) => {
+                let words = format!("the former settings stay: {error}");
+                self.log.error(Component::Daemon, words);
+            }
+        }
+        if let Err(error) = self.supervisor.reload() {
+            self.log.error(Component::Daemon, format!("the former services stay: {error}"));
+        }
+    }
+
+    /// Stops the parts in their order. A second request to stop ends each wait at once.
+    fn stop(mut self, incoming: &Receiver<Incoming>) -> Result<(), ExitError> {
+        self.log.info(Component::Daemon, "stopping");
+        // Readers and askers first: they must not meet a closed journal.
+        if let Some(http) = self.http.take() {
+            http.close();
+        }
+        if let Some(notifier) = self.notifier.take() {
+            notifier.close();
+        }
+        self.model_worker.stop();
+        // The chain before the supervisor, or it would start tasks that are ended at once.
+        self.chain.stop();
+        self.stop_supervisor(incoming);
+        // The listener before capture: a message it accepts is either recorded or stored.
+        self.hook_listener.close();
+        stop_capture(self.capture, incoming);
+        self.journal.current().close();
+        self.log.info(Component::Daemon, "stopped");
+        // The bus last: the lines above are published on it.
+        self.bus.stop();
+        // A bus that panicked has no result.
+        self.bus_thread.join().unwrap_or(Ok(()))?;
+        Ok(())
+    }
+
+    /// Stops tasks and services. Each has a time limit of its own; a second request kills them.
+    fn stop_supervisor(&self, incoming: &Receiver<Incoming>) {
+        let supervisor = &self.supervisor;
+        std::thread::scope(|scope| {
+            let stopping = scope.spawn(|| supervisor.stop());
+            // Its message of the end may have been dropped from a full queue, so the thread itself
+            // is checked.
+            while !stopping.is_finished() {
+                if let Ok(Incoming::Stop) = incoming.recv_timeout(LOOK_EVERY) {
+                    supervisor.kill_all();
+                }
+            }
+        });
+    }
+}
+
+/// Stops capture and waits for it, for a limited time.
+fn stop_capture(capture: CaptureThread, incoming: &Receiver<Incoming>) {
+    capture.stop();
+    let until = Instant::now() + CAPTURE_WITHIN;
+    while !capture.is_over() {
+        match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Incoming::Ended(CriticalPart::Capture)) => {
+                capture.join();
+                return;
+            }
+            // Capture reads again at the next start what it has not committed.
+            Ok(Incoming::Stop) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_of_a_part_is_reported() {
+        let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
+        let handle = DaemonHandle { incoming: sender };
+        let guard = handle.exit_guard(CriticalPart::Supervisor);
+        let part = std::thread::spawn(move || {
+            let _guard = guard;
+            panic!("on purpose");
+        });
+        assert!(part.join().is_err());
+        let received = incoming.try_recv();
+        assert!(matches!(received, Ok(Incoming::Ended(CriticalPart::Supervisor))));
+    }
+}

@@ -1,0 +1,262 @@
+//! Notifies the user of sessions that need attention: on the desktop, by a command of the user, and
+//! on the bus.
+//!
+//! Off by default, and then no session is watched for it. What was sent is stored beside the journal,
+//! so that a restart does not send it again.
+
+mod rules; // decides what is sent and when
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bus::Draft;
+use serde_json::{Value, json};
+use serve::Board;
+use supervise::{DaemonTask, Supervisor, fill_placeholders};
+
+use crate::context::DaemonContext;
+use crate::log::Component;
+use crate::publish::{REV, compact};
+use crate::status::StatusService;
+use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
+use segments::write_atomic;
+use wire::health_dir;
+
+pub(crate) use rules::NotificationSettings;
+
+/// How often the rules are applied.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The file with the notices that were sent.
+const SENT_FILE: &str = "notified.json";
+
+/// How long a notification program may run.
+const PROGRAM_WITHIN: Duration = Duration::from_secs(30);
+
+/// The threads that watch sessions and send notices.
+pub(crate) struct Notifier {
+    settings: Arc<Mutex<NotificationSettings>>,
+    status: Arc<StatusService>,
+    /// A message wakes the thread; dropping the sender ends it.
+    wake: SyncSender<()>,
+    threads: [JoinHandle<()>; 2],
+}
+
+/// Sends notices.
+struct NoticeSender {
+    context: DaemonContext,
+    supervisor: Arc<Supervisor>,
+}
+
+impl Notifier {
+    pub(crate) fn start(
+        context: DaemonContext,
+        supervisor: Arc<Supervisor>,
+        settings: NotificationSettings,
+    ) -> io::Result<Notifier> {
+        // A board of its own: the one of the HTTP server is wiped when its last watcher leaves.
+        let board = Board::default();
+        let DaemonContext { journal, environment, clock, .. } = &context;
+        let status =
+            StatusService::new(journal.clone(), environment.clone(), *clock, board.clone());
+        let status = Arc::new(status);
+        status.watched_by(usize::from(settings.is_wanted()));
+        let settings = Arc::new(Mutex::new(settings));
+        let (wake, woken) = mpsc::sync_channel(1);
+        let sender = NoticeSender { context, supervisor };
+        let current = Arc::clone(&settings);
+        let thread = std::thread::Builder::new().name("notifications".to_owned());
+        let thread = thread.spawn(move || run(&sender, &current, &board, &woken))?;
+        let threads = [status.start()?, thread];
+        Ok(Notifier { settings, status, wake, threads })
+    }
+
+    /// Continues with other settings.
+    pub(crate) fn reload(&self, settings: NotificationSettings) {
+        self.status.watched_by(usize::from(settings.is_wanted()));
+        *lock(&self.settings) = settings;
+        // A full channel holds a wake-up already.
+        let _ = self.wake.try_send(());
+    }
+
+    pub(crate) fn close(self) {
+        drop(self.wake);
+        self.status.stop();
+        for thread in self.threads {
+            // A panic ends only the notifications.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(
+    sender: &NoticeSender,
+    settings: &Mutex<NotificationSettings>,
+    board: &Board,
+    woken: &Receiver<()>,
+) {
+    let mut tracker = NoticeTracker::from_sent(sender.load_sent());
+    loop {
+        let settings = lock(settings).clone();
+        // While notifications are off, only a reload or the end wakes the thread.
+        let woken = match settings.is_wanted() {
+            true => woken.recv_timeout(LOOK_EVERY),
+            false => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match woken {
+            Ok(()) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let activities: Vec<SessionActivity> = board.statuses().iter().map(activity).collect();
+        let last = tracker.sent().last().cloned();
+        let DaemonContext { clock, zone, .. } = &sender.context;
+        let notices = tracker.apply_rules(&activities, &settings, clock(), zone);
+        // Stored before it is sent: after a crash one notice too few is better than one sent twice.
+        // Notices held back in quiet hours are stored too, and not sent later.
+        if tracker.sent().last() != last.as_ref() {
+            sender.store_sent(&tracker);
+        }
+        notices.iter().for_each(|notice| sender.send(notice, &settings));
+    }
+}
+
+impl NoticeSender {
+    /// The notices that were sent before. If the file cannot be read, they are sent again.
+    fn load_sent(&self) -> Vec<SentNotice> {
+        let path = health_dir(self.context.journal.folder()).join(SENT_FILE);
+        let text = std::fs::read(path).ok();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    fn store_sent(&self, tracker: &NoticeTracker) {
+        if let Ok(text) = serde_json::to_vec(tracker.sent()) {
+            // On a full disk the notice is sent again after a restart.
+            let _ = write_atomic(&health_dir(self.context.journal.folder()), SENT_FILE, &text);
+        }
+    }
+
+    fn send(&self, notice: &SessionNotice, settings: &NotificationSettings) {
+        let SessionNotice { session, title, message, project } = notice;
+        // A bus that takes no message is about to stop.
+        let _ = card(notice).build().map(|message| self.context.bus.publish(message));
+        if settings.desktop {
+            self.enqueue(desktop_command(title, message));
+        }
+        if let Some(command) = &settings.command {
+            let filled = fill_placeholders(command, |name| match name {
+                "title" => json!(title),
+                "message" => json!(message),
+                "session" => json!(session.as_str()),
+                "project" => json!(project),
+                _ => Value::Null,
+            });
+            match filled {
+                Ok(command) => self.enqueue(command),
+                Err(error) => self.warn_unsent(&error.to_string()),
+            }
+        }
+    }
+
+    fn enqueue(&self, command: Vec<String>) {
+        let task = DaemonTask { timeout: Some(PROGRAM_WITHIN), ..DaemonTask::new(command) };
+        if let Err(error) = self.supervisor.enqueue(task) {
+            self.warn_unsent(&error.to_string());
+        }
+    }
+
+    fn warn_unsent(&self, error: &str) {
+        self.context.log.warn(Component::Daemon, format!("a notification was not sent: {error}"));
+    }
+}
+
+fn lock(settings: &Mutex<NotificationSettings>) -> MutexGuard<'_, NotificationSettings> {
+    settings.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn activity(status: &wire::Status) -> SessionActivity {
+    let title = status.title.as_deref().or(status.project.as_deref());
+    SessionActivity {
+        session: status.session_id.clone(),
+        title: one_line(title.unwrap_or(status.session_id.as_str())),
+        project: status.project.as_deref().map(one_line),
+        current: one_line(&status.summary.current),
+        needs: status
+            .attention
+            .as_ref()
+            .filter(|wants| wants.want != "finished")
+            .map(|wants| (wants.want, wants.since)),
+        is_running: status.status == "running",
+        since: status.since,
+    }
+}
+
+/// Text of a transcript on one line, without control characters and leading dashes, which a program
+/// could take for an option. Its secrets were removed before.
+fn one_line(text: &str) -> String {
+    let text: String =
+        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    compact(text.trim_start_matches(|letter: char| letter == '-' || letter.is_whitespace()).trim())
+}
+
+/// The message that pages show; it links to the session.
+fn card(notice: &SessionNotice) -> Draft {
+    Draft::new("notification", "show")
+        .with("title", &notice.title)
+        .with("message", &notice.message)
+        .with("app", "hansard")
+        .with("action", session_path(notice.session.as_str()))
+        .with("rev", REV)
+}
+
+/// The path of a session's page, percent-encoded.
+fn session_path(session: &str) -> String {
+    let mut path = "/session/".to_owned();
+    for byte in session.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => path.push(char::from(byte)),
+            false => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+/// The command that shows a notification: over D-Bus, or with AppleScript on macOS.
+fn desktop_command(title: &str, message: &str) -> Vec<String> {
+    let words: &[&str] = if cfg!(target_os = "macos") {
+        let script = "display notification (item 2 of argv) with title (item 1 of argv)";
+        &["osascript", "-e", "on run argv", "-e", script, "-e", "end run", title, message]
+    } else {
+        &["notify-send", "--app-name=hansard", "--", title, &escape_markup(message)]
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Escapes a text: `notify-send` interprets backslashes, and desktops read the body as markup.
+fn escape_markup(text: &str) -> String {
+    let marks = [("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")];
+    marks.iter().fold(text.to_owned(), |text, (mark, written)| text.replace(mark, written))
+}
+
+#[cfg(test)]
+mod tests {
+    use event::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn card_links_to_its_session() {
+        let notice = SessionNotice {
+            session: SessionId::new("claude:0b1c/ä").unwrap(),
+            title: "Needs you".to_owned(),
+            message: "waits".to_owned(),
+            project: None,
+        };
+        let told = card(&notice).build().unwrap().to_json();
+        assert_eq!(told["action"], "/session/claude%3A0b1c%2F%C3%A4");
+        assert_eq!((&told["tract"], &told["event"]), (&json!("notification"), &json!("show")));
+    }
+}

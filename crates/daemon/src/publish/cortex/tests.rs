@@ -1,0 +1,302 @@
+//! Events in, messages out; and every start has one end.
+
+use event::payload::{
+    AssistantMessage, Content, SessionExited, StopReason, TurnCompleted, UserPrompt,
+};
+use event::{Draft as Fact, EventId, Time};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+/// A log in memory.
+struct Log(Vec<Recorded>);
+
+impl SessionHistory for Log {
+    fn about(&self, _: &SessionId) -> SessionAbout {
+        SessionAbout { model: Some("m".to_owned()), ..SessionAbout::default() }
+    }
+
+    fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
+        let before = self.0.iter().rev().map(|recorded| recorded.event.clone());
+        AgentRun::behind(before.filter(|event| event.session_id == *session && event.seq < seq))
+    }
+}
+
+/// What an agent does, in a few letters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Deed {
+    Prompt,
+    Queued,
+    Words,
+    LastWords,
+    Completed,
+    Failed,
+    Exit,
+    Note,
+}
+
+const DEEDS: [Deed; 8] = [
+    Deed::Prompt,
+    Deed::Queued,
+    Deed::Words,
+    Deed::LastWords,
+    Deed::Completed,
+    Deed::Failed,
+    Deed::Exit,
+    Deed::Note,
+];
+
+fn fact(deed: Deed, session: usize, number: usize) -> Fact {
+    let at = Time::from_millis(1_800_000_000_000 + number as i64);
+    let id = EventId::derived(at, "test", "s", number.to_string().as_bytes());
+    let session = SessionId::new(format!("s{session}")).expect("a plain id");
+    let words = |stop_reason: Option<&str>| AssistantMessage {
+        content: Content::text(format!("words {number}")),
+        stop_reason: stop_reason.map(str::to_owned),
+        ..AssistantMessage::default()
+    };
+    let completed =
+        |stop_reason, error| TurnCompleted { stop_reason, error, ..TurnCompleted::default() };
+    let draft = match deed {
+        Deed::Prompt => Fact::new(id, session, at, &UserPrompt::text(format!("ask {number}"))),
+        Deed::Queued => {
+            let prompt = UserPrompt { queued: true, ..UserPrompt::text("and") };
+            Fact::new(id, session, at, &prompt)
+        }
+        Deed::Words => Fact::new(id, session, at, &words(None)),
+        Deed::LastWords => Fact::new(id, session, at, &words(Some("end_turn"))),
+        Deed::Completed => {
+            Fact::new(id, session, at, &completed(Some(StopReason::Completed), None))
+        }
+        Deed::Failed => Fact::new(id, session, at, &completed(None, Some("broke".to_owned()))),
+        Deed::Exit => Fact::new(id, session, at, &SessionExited::default()),
+        Deed::Note => {
+            let note = event::payload::Note { text: "n".to_owned(), about: None };
+            Fact::new(id, session, at, &note)
+        }
+    };
+    draft.expect("it encodes")
+}
+
+fn log(deeds: &[(Deed, usize)]) -> Log {
+    let mut tails = HashMap::new();
+    let recorded = deeds.iter().enumerate().map(|(number, (deed, session))| {
+        let seq = tails.entry(*session).or_insert(0);
+        *seq += 1;
+        Recorded {
+            position: number as u64 + 1,
+            event: fact(*deed, *session, number).with_seq(*seq),
+        }
+    });
+    Log(recorded.collect())
+}
+
+/// What is told from some event on.
+fn told(log: &Log, from: usize) -> Vec<Value> {
+    let mut cortex = Cortex::default();
+    let messages = log.0[from..].iter().flat_map(|recorded| cortex.tell(recorded, log));
+    messages.map(|message| message.to_json()).collect()
+}
+
+#[track_caller]
+fn check(deeds: &[Deed], expected: &[&str]) {
+    let deeds: Vec<(Deed, usize)> = deeds.iter().map(|deed| (*deed, 0)).collect();
+    let told = told(&log(&deeds), 0);
+    let shown = told.iter().map(|message| {
+        let text = |name: &str| message[name].as_str().unwrap_or("-").to_owned();
+        match text("event").as_str() {
+            "start" => format!("start {}", text("prompt")),
+            "finish" => format!("finish {} {}", text("outcome"), text("result")),
+            "error" => format!("error {} {}", text("outcome"), text("error")),
+            other => format!("{other} {}", text("kind")),
+        }
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_agent_says_when_a_turn_is_over() {
+    check(
+        &[Deed::Prompt, Deed::Words, Deed::Completed],
+        &["start ask 0", "info assistant.message", "finish done words 1"],
+    );
+    check(&[Deed::Prompt, Deed::Failed], &["start ask 0", "error failed broke"]);
+}
+
+#[test]
+fn the_last_words_end_a_run_and_a_second_end_is_only_told() {
+    check(
+        &[Deed::Prompt, Deed::LastWords, Deed::Completed],
+        &["start ask 0", "finish done words 1", "info turn.completed"],
+    );
+}
+
+#[test]
+fn the_next_prompt_ends_what_nobody_ended() {
+    check(
+        &[Deed::Prompt, Deed::Queued, Deed::Prompt, Deed::Words, Deed::Prompt],
+        &[
+            "start ask 0",
+            "info user.prompt",
+            "finish replaced -",
+            "start ask 2",
+            "info assistant.message",
+            "finish done words 3",
+            "start ask 4",
+        ],
+    );
+}
+
+#[test]
+fn a_session_that_ends_ends_its_run() {
+    check(&[Deed::Prompt, Deed::Exit], &["start ask 0", "error died -", "info session.exited"]);
+}
+
+#[test]
+fn texts_are_cut_to_what_a_message_may_hold() {
+    let mut log = log(&[(Deed::Prompt, 0)]);
+    let long = UserPrompt::text("é".repeat(5_000));
+    log.0[0].event.draft.data = event::Raw::from_value(&long).expect("it encodes");
+    let prompt = told(&log, 0)[0]["prompt"].as_str().expect("a text").to_owned();
+    assert_eq!(prompt.chars().count(), 2_001);
+}
+
+#[test]
+fn names_that_are_longer_than_any_message_are_cut_too() {
+    let mut log = log(&[(Deed::Prompt, 0), (Deed::Note, 0)]);
+    let long = "x".repeat(17 << 20);
+    for recorded in &mut log.0 {
+        recorded.event.draft.turn_id = Some(long.clone());
+        recorded.event.draft.provider.clone_from(&long);
+    }
+    log.0[1].event.draft.kind = Kind::Other(long.into());
+    let told = told(&log, 0);
+    assert_eq!((&told[0]["position"], &told[1]["position"]), (&1.into(), &2.into()));
+}
+
+fn deeds() -> impl Strategy<Value = Vec<(Deed, usize)>> {
+    prop::collection::vec((prop::sample::select(DEEDS.to_vec()), 0..3_usize), 1..60)
+}
+
+proptest! {
+    #[test]
+    fn every_event_is_told_once_and_every_start_has_one_end(deeds in deeds()) {
+        let log = log(&deeds);
+        let told = told(&log, 0);
+        let positions: Vec<u64> = told.iter().filter_map(|one| one["position"].as_u64()).collect();
+        prop_assert_eq!(positions, (1..=deeds.len() as u64).collect::<Vec<_>>());
+        let mut open = HashMap::new();
+        for message in &told {
+            let session = message["session_id"].to_string();
+            match message["event"].as_str().expect("a name") {
+                "start" => prop_assert_eq!(open.insert(session, ()), None),
+                "finish" | "error" => prop_assert_eq!(open.remove(&session), Some(())),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn who_begins_later_is_told_the_same(deeds in deeds(), from in any::<prop::sample::Index>()) {
+        let log = log(&deeds);
+        let from = from.index(deeds.len());
+        let all = told(&log, 0);
+        let rest = told(&log, from);
+        prop_assert_eq!(&all[all.len() - rest.len()..], &rest[..]);
+    }
+}
+
+/// What is said of an event of a kind, without what all messages have.
+#[track_caller]
+fn said_of(kind: Kind, data: Value) -> (String, Value) {
+    let data = event::Raw::from_value(&data).expect("it encodes");
+    let event = Fact { kind, data, ..fact(Deed::Note, 0, 0) }.with_seq(1);
+    let told = Cortex::default().tell(&Recorded { position: 1, event }, &log(&[]));
+    let [message] = &told[..] else { panic!("one event, one message: {told:?}") };
+    let mut fields = message.to_json();
+    let common = fields.as_object_mut().expect("a message is an object");
+    let names =
+        "agent_id session_id provider name facet hosted turn_id event_id seq position tract ts rev";
+    for name in names.split(' ') {
+        assert!(common.remove(name).is_some(), "`{name}` is in every message");
+    }
+    let event = common.remove("event").and_then(|event| event.as_str().map(str::to_owned));
+    (event.expect("every message has a name"), fields)
+}
+
+#[test]
+fn every_kind_has_its_message_and_its_fields() {
+    use serde_json::json;
+    let updated = |status: Value, reason: Value, more: Value| {
+        let mut fields = json!({"agent": "s0", "status": status, "from": "native",
+            "reason": reason, "confidence": "high"});
+        let fields_of = fields.as_object_mut().expect("it is an object");
+        fields_of.extend(more.as_object().cloned().unwrap_or_default());
+        fields
+    };
+    let rows = [
+        (
+            Kind::AssistantThinking,
+            json!({"thinking": "hm"}),
+            ("thinking", json!({"summary": "hm"})),
+        ),
+        (
+            Kind::ToolCall,
+            json!({"call_id": "c", "tool": "Bash", "input": {"command": "ls"}}),
+            ("tool_start", json!({"tool": "Bash", "call_id": "c", "args": {"command": "ls"}})),
+        ),
+        (
+            Kind::ToolResult,
+            json!({"call_id": "c", "tool": "Bash", "outcome": "ok", "output": "a.rs"}),
+            ("tool_end", json!({"tool": "Bash", "call_id": "c", "ok": true, "result": "a.rs"})),
+        ),
+        (
+            Kind::ToolResult,
+            json!({"call_id": "c", "outcome": "error", "error": "no such file"}),
+            (
+                "tool_end",
+                json!({"tool": null, "call_id": "c", "ok": false, "result": "no such file"}),
+            ),
+        ),
+        (
+            Kind::StatusChanged,
+            json!({"status": "running", "reason": "it works"}),
+            ("agent_updated", updated(json!("running"), json!("it works"), json!({}))),
+        ),
+        (
+            Kind::ApprovalRequested,
+            json!({"approval_id": "a", "tool": "Bash", "operation": "rm -r x"}),
+            (
+                "agent_updated",
+                updated(
+                    json!("waiting_approval"),
+                    json!("Bash asks for approval"),
+                    json!({"approval": {"id": "a", "tool": "Bash", "action": "rm -r x"}}),
+                ),
+            ),
+        ),
+        (
+            Kind::SettingsChanged,
+            json!({"model": "m"}),
+            (
+                "agent_updated",
+                updated(json!(null), json!(null), json!({"settings": {"model": "m"}})),
+            ),
+        ),
+        (
+            Kind::Handoff,
+            json!({"target_agent_id": "b"}),
+            ("agent_updated", updated(json!(null), json!("handed over to b"), json!({}))),
+        ),
+        (
+            Kind::Error,
+            json!({"message": "it broke"}),
+            ("info", json!({"kind": "error", "message": "it broke", "severity": "error"})),
+        ),
+        (Kind::Note, json!({"text": "n"}), ("info", json!({"kind": "note", "message": "n"}))),
+    ];
+    for (kind, data, (name, fields)) in rows {
+        assert_eq!(said_of(kind.clone(), data), (name.to_owned(), fields), "{kind}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Whatever is committed, in whatever pieces and however often the daemon starts again: what is
+//! told is the journal in its order, each event once.
+
+use std::thread::JoinHandle;
+
+use bus::{Filter, Listener, RunError, Server};
+use event::payload::UserPrompt;
+use event::{Draft as Fact, EventId, SessionId};
+use journal::{Batch, SubscriptionWaker};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+const NOW: i64 = 1_800_000_000_000;
+
+/// A journal, a bus, and somebody who listens to it.
+struct Stage {
+    journal_handle: JournalHandle,
+    bus: Handle,
+    heard: Listener,
+    thread: JoinHandle<Result<(), RunError>>,
+    facts: u64,
+    _dir: TempDir,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let dir = TempDir::new().expect("a folder can be made");
+        let journal_handle =
+            JournalHandle::open(dir.path().join("journal")).expect("it can be made");
+        let path = dir.path().join("bus.sock");
+        let server = Server::bind(&path, bus::ServerSettings::default()).expect("it can be bound");
+        let bus = server.handle();
+        let filter = Filter { tracts: vec!["cortex".to_owned()], ..Filter::default() };
+        let heard = bus.listen(filter).expect("it listens");
+        let thread = std::thread::spawn(move || server.run());
+        Stage { journal_handle, bus, heard, thread, facts: 0, _dir: dir }
+    }
+
+    fn news(&self) -> BusPublisher {
+        let clock = || Time::from_millis(NOW);
+        BusPublisher::open(self.journal_handle.clone(), self.bus.clone(), clock)
+            .expect("it can be read")
+    }
+
+    /// Records so many events of a session in one commit; their positions.
+    fn record(&mut self, session: &str, at: i64, count: u64) -> Vec<u64> {
+        self.record_seen(session, at, NOW, count)
+    }
+
+    /// The same for what was seen at another time.
+    fn record_seen(&mut self, session: &str, at: i64, seen: i64, count: u64) -> Vec<u64> {
+        let facts = (0..count).map(|_| {
+            self.facts += 1;
+            let id =
+                EventId::derived(Time::from_millis(at), "test", session, &self.facts.to_be_bytes());
+            let session = SessionId::new(session).expect("a plain id");
+            let prompt = UserPrompt::text(format!("ask {}", self.facts));
+            let fact = Fact::new(id, session, Time::from_millis(at), &prompt);
+            Fact { observed_at: Time::from_millis(seen), ..fact.expect("it encodes") }
+        });
+        let batch = Batch::observed().with_all(facts);
+        let receipt = self.journal_handle.current().append(batch).expect("it is recorded");
+        receipt.events.iter().map(|event| event.position).collect()
+    }
+
+    /// The positions that were told.
+    fn told(self) -> Vec<u64> {
+        self.bus.stop();
+        self.thread.join().expect("it does not panic").expect("it ends");
+        let told = std::iter::from_fn(|| self.heard.next(Duration::ZERO));
+        let position = |message: bus::Message| message.field("position")?.integer();
+        told.filter_map(position).filter_map(|position| u64::try_from(position).ok()).collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// Something happens now, in one of a few sessions.
+    BusPublisher(usize, u64),
+    /// Something old is read.
+    History(usize, u64),
+    /// What is committed is told, as it is while agents work.
+    Follow,
+    /// What is committed is told, as it is after a start.
+    CatchUp,
+    /// The daemon is killed and starts again.
+    Restart,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        4 => (0..3_usize, 1..5_u64).prop_map(|(session, count)| Act::BusPublisher(session, count)),
+        2 => (0..3_usize, 1..5_u64).prop_map(|(session, count)| Act::History(session, count)),
+        2 => Just(Act::Follow),
+        1 => Just(Act::CatchUp),
+        2 => Just(Act::Restart),
+    ];
+    prop::collection::vec(act, 1..24)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn what_is_told_is_the_journal_in_its_order_each_event_once(acts in acts()) {
+        let mut stage = Stage::new();
+        let over = StopFlag::default();
+        over.ask();
+        let mut news = stage.news();
+        let mut wanted = Vec::new();
+        for act in acts.into_iter().chain([Act::CatchUp]) {
+            match act {
+                Act::BusPublisher(session, count) => {
+                    wanted.extend(stage.record(&format!("new{session}"), NOW, count));
+                }
+                Act::History(session, count) => {
+                    // It is read while catching up, after everything before it was told.
+                    news.catch_up(&StopFlag::default()).expect("it can be read");
+                    stage.record(&format!("old{session}"), 0, count);
+                    news.catch_up(&StopFlag::default()).expect("it can be read");
+                }
+                Act::Follow => news.follow(&over, &SubscriptionWaker::default()).expect("it can be read"),
+                Act::CatchUp => news.catch_up(&StopFlag::default()).expect("it can be read"),
+                Act::Restart => news = stage.news(),
+            }
+        }
+        drop(news);
+        prop_assert_eq!(stage.told(), wanted);
+    }
+}
+
+#[test]
+fn all_there_is_before_the_first_time_is_history() {
+    let mut stage = Stage::new();
+    stage.record("s", NOW, 3);
+    let mut news = stage.news();
+    let wanted = stage.record("s", NOW, 2);
+    news.catch_up(&StopFlag::default()).expect("it can be read");
+    drop(news);
+    assert_eq!(stage.told(), wanted);
+}
+
+#[test]
+fn what_somebody_imports_meanwhile_is_history_and_what_is_old_and_seen_now_is_news() {
+    let mut stage = Stage::new();
+    let mut news = stage.news();
+    let over = StopFlag::default();
+    over.ask();
+    stage.record_seen("imported", 0, 0, 3);
+    let wanted = stage.record("s", 0, 2);
+    news.follow(&over, &SubscriptionWaker::default()).expect("it can be read");
+    drop(news);
+    assert_eq!(stage.told(), wanted);
+}
+
+#[test]
+fn a_run_that_was_told_is_told_to_its_end_after_a_long_absence() {
+    let mut stage = Stage::new();
+    let mut news = stage.news();
+    let mut wanted = stage.record("s", NOW, 1);
+    news.catch_up(&StopFlag::default()).expect("it can be read");
+    // As long ago as it is, it ends what somebody was told has begun.
+    let mut later = stage.news();
+    wanted.extend(stage.record("s", 0, 1));
+    later.catch_up(&StopFlag::default()).expect("it can be read");
+    drop((news, later));
+    assert_eq!(stage.told(), wanted);
+}

@@ -1,0 +1,186 @@
+//! The journal as the bus reads it: recorded messages behind a position, a page at a time.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bus::{Draft, Message, PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource};
+use event::SessionId;
+use journal::{
+    Delivery, FollowError, FollowFrom, Journal, OnLag, Recorded, Selection, Subscription,
+};
+
+use super::cortex::{Cortex, SessionAbout, SessionHistory};
+use super::run::{AgentRun, DECISIVE};
+use super::words::compact;
+use crate::journal_handle::JournalHandle;
+
+/// Readings that may go on where they were. With more, the one longest untouched begins anew when
+/// its reader comes back.
+const CURSORS_MAX: usize = 8;
+
+/// Events that are looked through first for the last prompt of a session; then all are.
+const NEAR: u64 = 64;
+
+/// Events looked at for one page, so that a filter that wants none of them delays nobody.
+const EVENTS_MAX: usize = 1_024;
+
+/// Reads messages from the journal.
+pub(crate) struct BusReplay {
+    journal_handle: JournalHandle,
+    /// Those who are in the middle, the one touched last at the end.
+    cursors: Mutex<Vec<ReplayCursor>>,
+}
+
+/// One reader's way through the journal.
+struct ReplayCursor {
+    /// Everything up to here was given out.
+    at: u64,
+    subscription: Subscription,
+    /// Read, and beyond what was wanted.
+    next: Option<std::sync::Arc<Recorded>>,
+    cortex: Cortex,
+}
+
+impl BusReplay {
+    pub(crate) fn new(journal_handle: JournalHandle) -> BusReplay {
+        BusReplay { journal_handle, cursors: Mutex::default() }
+    }
+
+    /// The cursor that has come to a position, or a new one.
+    fn take(&self, after: u64, journal: &Journal) -> Result<ReplayCursor, ReplayError> {
+        let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = cursors.iter().rposition(|cursor| cursor.at == after);
+        if let Some(known) = known {
+            return Ok(cursors.remove(known));
+        }
+        let from = FollowFrom::At(after.saturating_add(1));
+        let subscription = journal.follow(from, OnLag::CatchUp).map_err(unreadable)?;
+        Ok(ReplayCursor { at: after, subscription, next: None, cortex: Cortex::default() })
+    }
+
+    fn keep(&self, cursor: ReplayCursor) {
+        let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        if cursors.len() >= CURSORS_MAX {
+            cursors.remove(0);
+        }
+        cursors.push(cursor);
+    }
+}
+
+impl ReplaySource for BusReplay {
+    fn read_page(&self, wanted: PageRequest) -> Result<ReplayPage, ReplayError> {
+        let journal = self.journal_handle.current();
+        let mut cursor = self.take(wanted.after, &journal)?;
+        let page = cursor.page(wanted, &journal)?;
+        // Whoever has everything is served from the bus; if not, it begins anew.
+        if page.up_to < wanted.up_to {
+            self.keep(cursor);
+        }
+        Ok(page)
+    }
+
+    fn last_position(&self) -> Result<u64, ReplayError> {
+        self.journal_handle.current().tail().map_err(unreadable)
+    }
+}
+
+impl ReplayCursor {
+    fn page(&mut self, wanted: PageRequest, journal: &Journal) -> Result<ReplayPage, ReplayError> {
+        let mut messages = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..EVENTS_MAX {
+            let Some(recorded) = self.following()? else {
+                self.at = wanted.up_to;
+                break;
+            };
+            if recorded.position > wanted.up_to {
+                self.next = Some(recorded);
+                self.at = wanted.up_to;
+                break;
+            }
+            self.at = recorded.position;
+            let told = self.cortex.tell(&recorded, journal);
+            let whole = wanted.with_journal.then(|| whole(&recorded));
+            for message in told.into_iter().chain(whole) {
+                bytes += message.line().len();
+                messages.push(message);
+            }
+            if bytes >= PAGE_BYTES || self.at >= wanted.up_to {
+                break;
+            }
+        }
+        Ok(ReplayPage { messages, up_to: self.at })
+    }
+
+    /// The next event that is recorded already.
+    fn following(&mut self) -> Result<Option<std::sync::Arc<Recorded>>, ReplayError> {
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        loop {
+            match self.subscription.next_within(Duration::ZERO) {
+                Ok(Some(Delivery::Event(recorded))) => return Ok(Some(recorded)),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(FollowError::Closed) => return Ok(None),
+                Err(FollowError::Failed(error)) => return Err(unreadable(error)),
+            }
+        }
+    }
+}
+
+/// What lies in the journal before an event. What cannot be read is taken for nothing: a message
+/// says a little less then.
+impl SessionHistory for Journal {
+    fn about(&self, session: &SessionId) -> SessionAbout {
+        let info = self.stat(session).ok();
+        info.map(|info| SessionAbout {
+            agent: info.agent,
+            model: info.model,
+            project: info.project,
+        })
+        .unwrap_or_default()
+    }
+
+    fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
+        let before = |from_seq: u64| {
+            let selection = Selection { from_seq, ..Selection::all() }.up_to(seq - 1);
+            let events = self.events(session, selection.of_kinds(DECISIVE).newest_first());
+            events.into_iter().flatten().map_while(Result::ok)
+        };
+        let near = seq.saturating_sub(NEAR).max(1);
+        let is_settled = |kind: &event::Kind| *kind != event::Kind::AssistantMessage;
+        match before(near).any(|event| is_settled(&event.kind)) || near == 1 {
+            true => AgentRun::behind(before(near)),
+            false => AgentRun::behind(before(1)),
+        }
+    }
+}
+
+/// The whole event, on tract `journal`; of one that is too long for a message, where it is.
+fn whole(recorded: &Recorded) -> Message {
+    let Recorded { position, event } = recorded;
+    let millis = i64::try_from(event.observed_at.nanos() / 1_000_000).unwrap_or(0);
+    let encoded = event.encode();
+    let kind = compact(event.kind.as_str());
+    let named = || {
+        // Behind whatever it brings along: the names that count are ours.
+        let fields = encoded.strip_suffix('}')?;
+        let kind = serde_json::to_string(&kind).expect("a text always encodes");
+        let names = format!("\"position\":{position},\"tract\":\"journal\",\"event\":{kind}");
+        Message::parse(format!("{fields},{names},\"ts\":{millis}}}").as_bytes()).ok()
+    };
+    let short = || {
+        let draft = Draft::new("journal", &kind)
+            .with("id", event.id.to_string())
+            .with("session_id", event.session_id.as_str())
+            .with("seq", event.seq)
+            .with("truncated", true);
+        let draft = draft.with("position", position).with("ts", millis);
+        draft.build().expect("every text in it is short")
+    };
+    named().unwrap_or_else(short)
+}
+
+fn unreadable(error: journal::ReadError) -> ReplayError {
+    ReplayError(Box::new(error))
+}

@@ -1,0 +1,190 @@
+//! Who asks for an agent on the bus is answered: there is no model here to take a turn, and nobody
+//! waits for one in vain.
+//!
+//! Not here: models, and conversations with them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use bus::{Draft, FieldValue, Filter, Handle, Json, Listener, Message, PublishError};
+
+use super::cortex::REV;
+
+/// A listener is asked again after so long without a message.
+const PAUSE: Duration = Duration::from_secs(3_600);
+
+/// How long a bus may have no room for an answer. Then it is given up: the bus itself is in trouble.
+const ROOM_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes of an agent's id.
+const ID_MAX: usize = 256;
+
+/// Ids that are remembered. Of older ones a second request is answered like the first, which costs
+/// an answer and no more.
+const KNOWN_MAX: usize = 1_024;
+
+/// Why nobody answers.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestsError {
+    #[error(transparent)]
+    Bus(#[from] PublishError),
+    #[error("no thread can be started")]
+    Thread(#[source] io::Error),
+}
+
+/// Answers every `cortex.request`, on a thread that ends with the bus.
+pub(crate) fn answer_all(bus: Handle) -> Result<(), RequestsError> {
+    let (tracts, events) = (vec!["cortex".to_owned()], vec!["request".to_owned()]);
+    let listener = bus.listen(Filter { tracts, events, ..Filter::default() })?;
+    let thread = std::thread::Builder::new().name("requests".to_owned());
+    thread.spawn(move || run(&listener, &bus)).map(drop).map_err(RequestsError::Thread)
+}
+
+fn run(listener: &Listener, bus: &Handle) {
+    let mut claims = Claims::default();
+    while listener.is_open() {
+        let Some(request) = listener.next(PAUSE) else { continue };
+        let Some(answer) = claims.answer(&request) else { continue };
+        if let Ok(answer) = answer.build() {
+            // One that finds no room is lost with whatever else is said now.
+            let _ = bus.publish_within(answer, ROOM_WITHIN);
+        }
+    }
+}
+
+/// The ids that were taken up, the oldest first.
+#[derive(Default)]
+struct Claims(VecDeque<String>);
+
+impl Claims {
+    /// What a request comes to; nothing if another with its id was taken up before. One that was
+    /// refused may be put right.
+    fn answer(&mut self, request: &Message) -> Option<Draft> {
+        if fault(request).is_none() {
+            let id = text(request, "agent_id").unwrap_or_default();
+            if self.0.contains(&id) {
+                return None;
+            }
+            self.0.push_back(id);
+            if self.0.len() > KNOWN_MAX {
+                self.0.pop_front();
+            }
+        }
+        Some(answer(request))
+    }
+}
+
+/// What a request comes to: an error if it cannot be one, else nothing, for want of a model.
+fn answer(request: &Message) -> Draft {
+    let fault = fault(request);
+    let event = if fault.is_some() { "error" } else { "finish" };
+    let id = request.field("agent_id").map_or_else(|| Json::from_value(()), Json::from);
+    let mut draft = Draft::new("cortex", event).with("rev", REV).with_json("agent_id", &id);
+    let name = text(request, "name").unwrap_or_else(|| "default".to_owned());
+    draft = draft.with("name", name).with("hosted", true);
+    for field in ["session_id", "provider", "facet"] {
+        if let Some(text) = text(request, field) {
+            draft = draft.with(field, text);
+        }
+    }
+    match fault {
+        Some(fault) => draft.with("error", fault).with("outcome", "failed"),
+        None => draft.with("result", "").with("outcome", "done").with("skipped", "no_model"),
+    }
+}
+
+/// What is wrong with a request.
+fn fault(request: &Message) -> Option<&'static str> {
+    let is_id = |id: &String| !id.is_empty() && id.len() <= ID_MAX;
+    if text(request, "agent_id").filter(is_id).is_none() {
+        return Some("`agent_id` is no id");
+    }
+    if text(request, "prompt").is_none_or(|prompt| prompt.trim().is_empty()) {
+        return Some("`prompt` is missing");
+    }
+    let provider = request.field("provider").filter(|field| field.raw() != b"null");
+    match provider.map(FieldValue::text) {
+        Some(None) => Some("`provider` is no name"),
+        Some(Some(name)) if !is_provider(&name) => Some("`provider` is nobody we know"),
+        _ => None,
+    }
+}
+
+/// Whether an agent goes by that name, or we do.
+fn is_provider(name: &str) -> bool {
+    name == "hansard" || capture::AGENTS.iter().any(|agent| agent.provider() == name)
+}
+
+fn text(request: &Message, name: &str) -> Option<String> {
+    Some(request.field(name).and_then(FieldValue::text)?.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(fields: &str, expected: &str) {
+        let request = format!(r#"{{"tract":"cortex","event":"request"{fields}}}"#);
+        let answer = answer(&Message::parse(request.as_bytes()).unwrap()).build().unwrap();
+        let told = answer.to_json();
+        if told["agent_id"].is_string() {
+            assert_eq!(bus::registry::fault(&told), None);
+        }
+        let told: Vec<String> = ["event", "agent_id", "name", "outcome", "skipped", "error"]
+            .iter()
+            .filter_map(|name| Some(format!("{name}={}", told.get(*name)?)))
+            .collect();
+        assert_eq!(told.join(" ").replace('"', ""), expected);
+    }
+
+    #[test]
+    fn one_id_is_answered_once_and_a_refused_one_may_be_put_right() {
+        let mut claims = Claims::default();
+        let mut event = |id: &str, prompt: &str| {
+            let request = format!(
+                r#"{{"tract":"cortex","event":"request","agent_id":"{id}","prompt":"{prompt}"}}"#
+            );
+            let answer = claims.answer(&Message::parse(request.as_bytes()).unwrap())?;
+            Some(answer.build().unwrap().event().unwrap().into_owned())
+        };
+        assert_eq!(event("a", "").as_deref(), Some("error"));
+        assert_eq!(event("a", "Hello").as_deref(), Some("finish"));
+        assert_eq!(event("a", "Hello"), None);
+        assert_eq!(event("b", "Hello").as_deref(), Some("finish"));
+        for number in 0..KNOWN_MAX {
+            assert_eq!(event(&number.to_string(), "Hello").as_deref(), Some("finish"));
+        }
+        assert_eq!(event("a", "Hello").as_deref(), Some("finish"), "long ago");
+    }
+
+    #[test]
+    fn a_request_ends_for_want_of_a_model_or_because_it_is_none() {
+        check(
+            r#","agent_id":"a1","prompt":"Hello""#,
+            "event=finish agent_id=a1 name=default outcome=done skipped=no_model",
+        );
+        check(
+            r#","agent_id":"a1","prompt":"Hello","name":"n","provider":"claude","session_id":"s""#,
+            "event=finish agent_id=a1 name=n outcome=done skipped=no_model",
+        );
+        for (fields, id, error) in [
+            (r#","agent_id":"a1""#, "a1", "`prompt` is missing"),
+            (r#","agent_id":"a1","prompt":"  ""#, "a1", "`prompt` is missing"),
+            (r#","agent_id":7,"prompt":"Hello""#, "7", "`agent_id` is no id"),
+            (r#","prompt":"Hello""#, "null", "`agent_id` is no id"),
+            (r#","agent_id":"a1","prompt":"x","provider":[]"#, "a1", "`provider` is no name"),
+            (
+                r#","agent_id":"a1","prompt":"x","provider":"nobody""#,
+                "a1",
+                "`provider` is nobody we know",
+            ),
+        ] {
+            check(
+                fields,
+                &format!("event=error agent_id={id} name=default outcome=failed error={error}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What each session is doing: followed session by session, shown to those who watch, and what
+//! agents ask to be allowed.
+
+mod tracker; // assesses sessions and remembers them between two looks
+mod service; // keeps the board of statuses current while it is watched
+mod approvals; // requests for approval
+
+pub use approvals::{ApprovalFilter, approvals};
+pub(crate) use service::StatusService;
+pub use tracker::{SessionStatus, StatusTracker};

@@ -1,0 +1,327 @@
+//! Keeps the board of statuses current for those who watch it.
+//!
+//! Without a watcher the thread sleeps. With one, a session is assessed again when an event of it was
+//! recorded, at most every 100 ms. The end of a process and the passing of time produce no event:
+//! so once a second the thread probes the processes of open sessions, and assesses a session again
+//! if the probe differs or the clock alone changes its status. When the last watcher leaves, the
+//! board is wiped, since nothing keeps it current and the next watcher must not see old statuses.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use capture::Environment;
+use event::{SessionId, Time};
+use journal::{
+    Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, SessionInfo, SubscriptionWaker,
+};
+use serve::Board;
+
+use super::tracker::{Recheck, SessionStatus, StatusTracker};
+use crate::answers;
+use crate::journal_handle::JournalHandle;
+use host::Processes;
+use projection::status::StatusState;
+
+/// The least time between two updates of the board.
+const SHOWN_EVERY: Duration = Duration::from_millis(100);
+
+/// How often open sessions are probed. The end of a process shows within two seconds, also on a busy
+/// machine.
+const OPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// How often ended sessions are probed, too. A session that is opened again usually writes an event,
+/// so this may be rare.
+const ENDED_EVERY: Duration = Duration::from_secs(30);
+
+/// How often all sessions are listed again; those not active for a day then leave the board.
+const ALL_EVERY: Duration = Duration::from_secs(5 * 60);
+
+/// How long to wait after the journal could not be read.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// The statuses of sessions, shared by callers and the thread that keeps the board current.
+pub(crate) struct StatusService {
+    journal: JournalHandle,
+    environment: Environment,
+    clock: fn() -> Time,
+    board: Board,
+    tracker: Mutex<TrackerSlot>,
+    watch_state: Mutex<WatchState>,
+    changed: Condvar,
+    waker: SubscriptionWaker,
+}
+
+/// The tracker, and the number of the journal it reads.
+struct TrackerSlot {
+    reopen_count: u64,
+    tracker: StatusTracker,
+    processes: Processes,
+}
+
+/// The sessions on the board, and when each check was made last.
+struct ShownSessions {
+    ids: BTreeSet<SessionId>,
+    /// The journal's count of deletions when all were listed.
+    deletions: u64,
+    /// When the board was updated last.
+    shown_at: Instant,
+    open_probed_at: Instant,
+    ended_probed_at: Instant,
+    listed_at: Instant,
+}
+
+#[derive(Default)]
+struct WatchState {
+    watchers: usize,
+    /// Counts how often the last watcher left. Work that was begun for an earlier round is not
+    /// shown.
+    round: u64,
+    is_over: bool,
+}
+
+impl StatusService {
+    pub(crate) fn new(
+        journal: JournalHandle,
+        environment: Environment,
+        clock: fn() -> Time,
+        board: Board,
+    ) -> StatusService {
+        let tracker = Mutex::new(TrackerSlot {
+            reopen_count: journal.reopen_count(),
+            tracker: StatusTracker::new(journal.current(), environment.clone()),
+            processes: Processes::default(),
+        });
+        let (watch_state, changed, waker) =
+            (Mutex::default(), Condvar::new(), SubscriptionWaker::default());
+        StatusService { journal, environment, clock, board, tracker, watch_state, changed, waker }
+    }
+
+    /// Keeps the board current on a thread of its own, until `stop`.
+    pub(crate) fn start(self: &Arc<StatusService>) -> io::Result<JoinHandle<()>> {
+        let service = Arc::clone(self);
+        std::thread::Builder::new().name("live".to_owned()).spawn(move || service.run())
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.watch_state().is_over = true;
+        self.changed.notify_all();
+        self.waker.wake();
+    }
+
+    /// Sets the number of watchers. The last one to leave wipes the board.
+    pub(crate) fn watched_by(&self, watchers: usize) {
+        let mut watch_state = self.watch_state();
+        watch_state.watchers = watchers;
+        if watchers == 0 {
+            watch_state.round += 1;
+            self.board.wipe();
+        }
+        drop(watch_state);
+        self.changed.notify_all();
+        self.waker.wake();
+    }
+
+    /// The statuses on the board; `None` without a watcher, or before the first look.
+    pub(crate) fn shown(&self) -> Option<Vec<wire::Status>> {
+        self.board.whole()
+    }
+
+    /// The listed sessions that were recently active or are open.
+    pub(crate) fn recent(&self) -> Result<Vec<SessionStatus>, ReadError> {
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        let listed = tracker.recent(processes, (self.clock)())?;
+        Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
+    }
+
+    /// The status of one session. A long session is read before the lock is taken, so that other
+    /// callers do not wait for it.
+    pub(crate) fn for_session(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
+        let is_near = self.tracker().tracker.is_near(&info);
+        if !is_near {
+            views::prepare::<StatusState>(&self.journal.current(), &info)?;
+        }
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        tracker.for_session(info, processes, (self.clock)())
+    }
+
+    fn run(&self) {
+        while let Some(round) = self.await_watchers() {
+            // A failed read is tried again while the board is watched.
+            if self.keep_current(round).is_err() {
+                let watch_state = self.watch_state();
+                let waited = self.changed.wait_timeout(watch_state, RETRY_AFTER);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+
+    /// Waits for a watcher and returns the round; `None` if the service stops.
+    fn await_watchers(&self) -> Option<u64> {
+        let mut watch_state = self.watch_state();
+        while watch_state.watchers == 0 && !watch_state.is_over {
+            watch_state = self.changed.wait(watch_state).unwrap_or_else(PoisonError::into_inner);
+        }
+        (!watch_state.is_over).then_some(watch_state.round)
+    }
+
+    /// Keeps the board current until the last watcher of the round leaves.
+    fn keep_current(&self, round: u64) -> Result<(), ReadError> {
+        let journal = self.journal.current();
+        // Subscribed before the first listing: events recorded during it are delivered afterwards.
+        let mut subscription =
+            journal.follow(FollowFrom::Now, OnLag::Skip)?.with_waker(&self.waker);
+        let mut shown = self.show_all(round, &journal)?;
+        let mut is_all_due = false;
+        let mut recorded = BTreeSet::new();
+        while self.watch_state().is_watched_in(round) {
+            let patience = match recorded.is_empty() && !is_all_due {
+                true => OPEN_EVERY.saturating_sub(shown.open_probed_at.elapsed()),
+                false => SHOWN_EVERY.saturating_sub(shown.shown_at.elapsed()),
+            };
+            match subscription.next_within(patience) {
+                Ok(Some(Delivery::Event(event))) => {
+                    recorded.insert(event.event.session_id.clone());
+                }
+                // Events were skipped, so any session may have changed.
+                Ok(Some(Delivery::Gap { .. })) => is_all_due = true,
+                Ok(Some(_) | None) => {}
+                Err(FollowError::Closed) => return Ok(()),
+                Err(FollowError::Failed(error)) => return Err(error),
+            }
+            if shown.open_probed_at.elapsed() >= OPEN_EVERY {
+                is_all_due |= shown.listed_at.elapsed() >= ALL_EVERY
+                    || journal.deletions()? != shown.deletions
+                    || !self.show_changed(round, &mut shown)?;
+            }
+            if shown.shown_at.elapsed() < SHOWN_EVERY {
+                continue;
+            }
+            if is_all_due {
+                shown = self.show_all(round, &journal)?;
+                is_all_due = false;
+                recorded.clear();
+            } else if !recorded.is_empty() {
+                self.show_recorded(round, &recorded, &mut shown)?;
+                recorded.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn show_all(&self, round: u64, journal: &Journal) -> Result<ShownSessions, ReadError> {
+        // Read before the list: a deletion in between then shows at the next check.
+        let deletions = journal.deletions()?;
+        let listed = self.recent()?;
+        let ids: BTreeSet<SessionId> = listed.iter().map(|status| status.info.id.clone()).collect();
+        // This process reads the files itself, so no status counts as behind.
+        let statuses = listed.iter().map(answers::status).map(current);
+        self.put(round, |board| board.show_all(statuses));
+        let now = Instant::now();
+        Ok(ShownSessions {
+            ids,
+            deletions,
+            shown_at: now,
+            open_probed_at: now,
+            ended_probed_at: now,
+            listed_at: now,
+        })
+    }
+
+    /// Shows what changed without an event; `false` if all sessions have to be listed again.
+    fn show_changed(&self, round: u64, shown: &mut ShownSessions) -> Result<bool, ReadError> {
+        shown.open_probed_at = Instant::now();
+        let which = match shown.ended_probed_at.elapsed() >= ENDED_EVERY {
+            true => Recheck::Every,
+            false => Recheck::Open,
+        };
+        if which == Recheck::Every {
+            shown.ended_probed_at = shown.open_probed_at;
+        }
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        let changed = tracker.changed(&shown.ids, which, processes, (self.clock)())?;
+        drop(slot);
+        let Some(changed) = changed else { return Ok(false) };
+        if !changed.is_empty() {
+            let ids = changed.iter().map(|status| status.info.id.clone()).collect();
+            self.show(round, &ids, &changed, shown);
+        }
+        Ok(true)
+    }
+
+    fn show_recorded(
+        &self,
+        round: u64,
+        recorded: &BTreeSet<SessionId>,
+        shown: &mut ShownSessions,
+    ) -> Result<(), ReadError> {
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        let statuses = tracker.assess_recorded(recorded, processes, (self.clock)())?;
+        drop(slot);
+        self.show(round, recorded, &statuses, shown);
+        Ok(())
+    }
+
+    /// Shows these sessions; those without a status leave the board.
+    fn show(
+        &self,
+        round: u64,
+        ids: &BTreeSet<SessionId>,
+        statuses: &[SessionStatus],
+        shown: &mut ShownSessions,
+    ) {
+        let listed = || statuses.iter().filter(|status| status.is_listed());
+        shown.ids.retain(|id| !ids.contains(id));
+        shown.ids.extend(listed().map(|status| status.info.id.clone()));
+        self.put(round, |board| {
+            board.keep(|id| shown.ids.contains(id));
+            board.show(listed().map(answers::status).map(current));
+        });
+        shown.shown_at = Instant::now();
+    }
+
+    /// Updates the board, unless the watchers of the round have left.
+    fn put(&self, round: u64, put: impl FnOnce(&Board)) {
+        // The lock is held during the update, or a board wiped meanwhile would be filled again.
+        let watch_state = self.watch_state();
+        if watch_state.is_watched_in(round) {
+            put(&self.board);
+        }
+    }
+
+    /// The tracker, made anew if the journal was opened again.
+    fn tracker(&self) -> MutexGuard<'_, TrackerSlot> {
+        let mut slot = self.tracker.lock().unwrap_or_else(PoisonError::into_inner);
+        let reopen_count = self.journal.reopen_count();
+        if slot.reopen_count != reopen_count {
+            slot.tracker = StatusTracker::new(self.journal.current(), self.environment.clone());
+            slot.reopen_count = reopen_count;
+        }
+        slot
+    }
+
+    fn watch_state(&self) -> MutexGuard<'_, WatchState> {
+        self.watch_state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchState {
+    /// Whether the watchers of the round are still there.
+    fn is_watched_in(&self, round: u64) -> bool {
+        self.watchers > 0 && self.round == round && !self.is_over
+    }
+}
+
+fn current(status: wire::Status) -> wire::Status {
+    wire::Status { behind: false, ..status }
+}
+
+#[cfg(test)]
+mod tests;

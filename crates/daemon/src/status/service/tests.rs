@@ -1,0 +1,85 @@
+//! What watchers see, and those who come after them.
+
+use event::{Draft, EventId, Kind, Raw};
+use journal::{Batch, Journal};
+use serde_json::{Value, json};
+use serve::BoardCursor;
+
+use super::*;
+
+const BEGUN: i64 = 1_800_000_000_000;
+
+/// How long a test waits for something that has to come.
+const WITHIN: Duration = Duration::from_secs(60);
+
+fn now() -> Time {
+    Time::from_millis(BEGUN + 60_000)
+}
+
+/// Adds an event to a session, so many seconds after it began.
+fn add(journal: &Journal, session: &str, secs: i64, kind: &str, data: &Value) {
+    let at = Time::from_millis(BEGUN + secs * 1_000);
+    let id = EventId::derived(at, "made up", session, kind.as_bytes());
+    let session_id = SessionId::new(format!("made-up:{session}")).unwrap();
+    let draft =
+        Draft::with_data(id, session_id, at, Kind::from(kind), Raw::from_value(data).unwrap());
+    journal.append(Batch::observed().with(draft)).unwrap();
+}
+
+/// A session that asks to be allowed something.
+fn ask(journal: &Journal, session: &str, mode: &Value) {
+    add(journal, session, 0, "session.started", mode);
+    add(journal, session, 1, "user.prompt", &json!({"content": "go"}));
+    let approval = json!({"approval_id": session, "tool": "Bash"});
+    add(journal, session, 2, "approval.requested", &approval);
+}
+
+fn allow(journal: &Journal, session: &str) {
+    let decision = json!({"approval_id": session, "decision": "allow"});
+    add(journal, session, 3, "approval.resolved", &decision);
+}
+
+/// The frames a watcher receives, up to the first of this type.
+#[track_caller]
+fn hear(board: &Board, seen: &mut BoardCursor, kind: &str) -> Vec<Value> {
+    let begun = Instant::now();
+    let mut heard: Vec<Value> = Vec::new();
+    while heard.last().is_none_or(|frame| frame["type"] != kind) {
+        assert!(begun.elapsed() < WITHIN, "no {kind}: {heard:?}");
+        let news = board.news(seen);
+        heard.extend(news.iter().map(|frame| serde_json::from_str::<Value>(frame).unwrap()));
+        std::thread::yield_now();
+    }
+    heard
+}
+
+#[test]
+fn ended_waits_leave_the_board() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let journal_handle = JournalHandle::open(dir.path().join("journal")).unwrap();
+    let journal = journal_handle.current();
+    let board = Board::default();
+    let environment = Environment::new(dir.path(), []);
+    let service = Arc::new(StatusService::new(journal_handle, environment, now, board.clone()));
+    let thread = service.start().unwrap();
+    ask(&journal, "child", &json!({"entry_point": "cli", "mode": "child"}));
+    service.watched_by(1);
+    let mut seen = BoardCursor::default();
+    hear(&board, &mut seen, "waiting-for-input");
+    // A child session that needs no approval any more leaves the list.
+    allow(&journal, "child");
+    let gone = hear(&board, &mut seen, "session.gone");
+    assert_eq!(gone.last().unwrap()["session_id"], "made-up:child");
+    ask(&journal, "main", &json!({"entry_point": "cli"}));
+    hear(&board, &mut seen, "waiting-for-input");
+    service.watched_by(0);
+    allow(&journal, "main");
+    service.watched_by(1);
+    let heard = hear(&board, &mut BoardCursor::default(), "session.board");
+    let statuses = heard[0]["statuses"].as_array().unwrap();
+    assert_eq!(statuses.len(), 1, "{heard:?}");
+    assert_eq!(statuses[0]["session_id"], "made-up:main", "{heard:?}");
+    assert_eq!(statuses[0]["status"], "running", "{heard:?}");
+    service.stop();
+    thread.join().unwrap();
+}
