@@ -1,11 +1,11 @@
-//! What can be seen of agents on this machine without asking them: registries, locks, processes.
+//! Evidence of running agents on this machine: registries, locks and processes.
 //!
-//! Everything is read and nothing is touched. Not here: what the evidence means
+//! It only reads. Not here: what the evidence means
 //! (`projection::status`), and when to look (`daemon`).
 
-mod probe; // one look at the machine
-mod registry; // Claude's own list of running sessions
-mod locks; // files that exist while a session is open
+mod probe; // evidence for one session
+mod registry; // Claude Code's list of running sessions
+mod locks; // lock files of open sessions
 mod processes; // the process table
 
 pub use probe::{HostProbe, ProbeTarget, modified_at};

@@ -1,11 +1,10 @@
-//! What can be seen around sessions without asking their agents: registries, locks, processes.
+//! Gathers evidence about sessions: registry entries, locks and processes.
 //!
-//! Everything is read and nothing is touched: no lock is tried, no signal is sent, no file is
-//! opened for writing. What an agent left behind when it was killed is recognised by the start time
-//! of its process, never trusted for being there. Each look reads one folder per agent and asks for
-//! the processes it names; sessions that nobody looks at cost nothing.
+//! The probe only reads: it takes no lock, sends no signal and opens no file for writing. Files that
+//! a killed agent left behind are recognised by the start time of their process; their existence
+//! alone proves nothing. A probe reads one folder per agent and checks the processes named there.
 //!
-//! Not here: what the signs mean (`projection::status`).
+//! Not here: what the evidence means (`projection::status`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,100 +15,108 @@ use event::Time;
 use projection::status::{Life, Missing, Process, ProcessEvidence};
 
 use crate::processes::{ProcessTable, Started};
-use crate::registry::Entry;
+use crate::registry::RegistryEntry;
 use crate::{locks, registry};
 
-/// One look at the machine.
+/// The state of the machine at one time.
 pub struct HostProbe<'a> {
     environment: &'a Environment,
     processes: &'a dyn ProcessTable,
-    /// Claude's running sessions, by their ids.
-    registry: BTreeMap<String, Entry>,
+    /// Claude Code's running sessions by id.
+    registry: BTreeMap<String, RegistryEntry>,
 }
 
-/// A session to look for.
+/// A session to gather evidence for.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeTarget {
     pub provider: String,
-    /// The provider's id of it.
+    /// The provider's id of the session.
     pub session: String,
     pub agent_version: Option<String>,
-    /// The file it is written to, if it is the only one there.
+    /// The transcript, if no other session writes to it.
     pub file: Option<PathBuf>,
-    /// It works for another one, and has no process of its own.
+    /// Whether it is a subagent, which has no process of its own.
     pub is_child: bool,
-    /// The provider's id of the session that all of it is for, if that is known.
+    /// The provider's id of the topmost parent, if known.
     pub root: Option<String>,
 }
 
 impl<'a> HostProbe<'a> {
     pub fn look(environment: &'a Environment, processes: &'a dyn ProcessTable) -> HostProbe<'a> {
-        let registry = registry::read(environment);
+        let registry = registry::read_registry(environment);
         HostProbe { environment, processes, registry }
     }
 
-    /// Sessions that agents say they have open, by provider and the provider's id.
+    /// Lists sessions that agents report as open: provider and provider's id.
     pub fn open(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.registry.keys().map(|session| (registry::PROVIDER, session.as_str()))
     }
 
-    /// Whether a process is known to have a session open.
+    /// Returns whether a live process has the session open.
     pub fn runs(&self, provider: &str, session: &str) -> bool {
         let (provider, session) = (provider.to_owned(), session.to_owned());
-        self.of(&ProbeTarget { provider, session, ..ProbeTarget::default() }).life() == Life::Alive
+        self.evidence_for(&ProbeTarget { provider, session, ..ProbeTarget::default() }).life()
+            == Life::Alive
     }
 
-    /// What is there of one session.
-    pub fn of(&self, sought: &ProbeTarget) -> ProcessEvidence {
-        let grown_at = sought.file.as_deref().and_then(modified_at);
-        let outside = ProcessEvidence { grown_at, ..ProcessEvidence::default() };
-        if sought.is_child {
-            return self.of_child(sought, outside);
+    /// Gathers the evidence for one session.
+    pub fn evidence_for(&self, target: &ProbeTarget) -> ProcessEvidence {
+        let grown_at = target.file.as_deref().and_then(modified_at);
+        let evidence = ProcessEvidence { grown_at, ..ProcessEvidence::default() };
+        if target.is_child {
+            return self.child_evidence(target, evidence);
         }
-        let mut outside = match sought.provider.as_str() {
-            registry::PROVIDER => self.claude(sought, outside),
-            "codex" => locks::codex(self.environment, self.processes, sought, outside),
-            "copilot" => locks::copilot(self.environment, self.processes, sought, outside),
-            _ => outside,
+        let mut evidence = match target.provider.as_str() {
+            registry::PROVIDER => self.claude_evidence(target, evidence),
+            "codex" => locks::codex_evidence(self.environment, self.processes, target, evidence),
+            "copilot" => {
+                locks::copilot_evidence(self.environment, self.processes, target, evidence)
+            }
+            _ => evidence,
         };
-        let is_open = outside.process.is_some() || outside.lock.is_some();
-        if !is_open && outside.missing.is_none() {
-            outside.missing = self.missing_process(&sought.provider);
+        let is_open = evidence.process.is_some() || evidence.lock.is_some();
+        if !is_open && evidence.missing.is_none() {
+            evidence.missing = self.missing_process(&target.provider);
         }
-        outside
+        evidence
     }
 
-    /// A child ends with the session it works for; what that one does says nothing of it.
-    fn of_child(&self, sought: &ProbeTarget, outside: ProcessEvidence) -> ProcessEvidence {
-        let Some(root) = sought.root.clone() else { return outside };
+    /// Returns the evidence for a subagent. Its parent's end is its own end, but a live parent proves
+    /// nothing about it.
+    fn child_evidence(&self, target: &ProbeTarget, evidence: ProcessEvidence) -> ProcessEvidence {
+        let Some(root) = target.root.clone() else { return evidence };
         let root = ProbeTarget {
             session: root,
             is_child: false,
             root: None,
             file: None,
-            ..sought.clone()
+            ..target.clone()
         };
-        let ProcessEvidence { process, missing, .. } = self.of(&root);
+        let ProcessEvidence { process, missing, .. } = self.evidence_for(&root);
         let process = process.filter(|process| process.life == Life::Gone);
-        ProcessEvidence { process, missing, ..outside }
+        ProcessEvidence { process, missing, ..evidence }
     }
 
-    fn claude(&self, sought: &ProbeTarget, mut outside: ProcessEvidence) -> ProcessEvidence {
-        if let Some(entry) = self.registry.get(&sought.session) {
+    fn claude_evidence(
+        &self,
+        target: &ProbeTarget,
+        mut evidence: ProcessEvidence,
+    ) -> ProcessEvidence {
+        if let Some(entry) = self.registry.get(&target.session) {
             let started = entry.proc_start.as_deref().map_or(Started::Unknown, Started::Ticks);
             let (life, is_certain) = self.processes.life(entry.pid, started);
-            outside.process = Some(Process { pid: entry.pid, life, is_certain });
-            outside.registry = Some(entry.registry.clone());
-        } else if registry::is_kept(self.environment, sought.agent_version.as_deref()) {
+            evidence.process = Some(Process { pid: entry.pid, life, is_certain });
+            evidence.registry = Some(entry.registry.clone());
+        } else if registry::is_listed(self.environment, target.agent_version.as_deref()) {
             let what = "it is not among the running sessions that the agent lists".to_owned();
-            outside.missing = Some(Missing { source: "registry", what });
+            evidence.missing = Some(Missing { source: "registry", what });
         }
-        outside
+        evidence
     }
 
-    /// Nobody has a session open while the agent's program does not run at all.
+    /// Returns evidence of an end if no process of the agent runs at all.
     fn missing_process(&self, provider: &str) -> Option<Missing> {
-        // Programs are called as their agents are here.
+        // For known agents the name of the program is that of the provider.
         if !capture::AGENTS.iter().any(|agent| agent.provider() == provider) {
             return None;
         }
@@ -119,14 +126,14 @@ impl<'a> HostProbe<'a> {
     }
 }
 
-/// When a file was written last, by the clock of this machine.
+/// Returns when a file was last modified.
 pub fn modified_at(path: &std::path::Path) -> Option<Time> {
     let modified = std::fs::metadata(path).ok()?.modified().ok()?;
     let since = modified.duration_since(UNIX_EPOCH).ok()?;
     Some(Time::from_nanos(i128::try_from(since.as_nanos()).ok()?))
 }
 
-/// Whether a version is at least as new as the first one that was seen to do something.
+/// Returns whether a version is at least `first`. An unknown version is not.
 pub(crate) fn is_at_least(version: Option<&str>, first: [u64; 3]) -> bool {
     let Some(version) = version else { return false };
     let core = version.split(['-', '+']).next().unwrap_or_default();
@@ -143,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_compared_by_their_numbers() {
+    fn versions_compare_by_number() {
         for (version, is_newer) in [
             ("2.1.325", true),
             ("2.1.99", false),

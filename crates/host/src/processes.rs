@@ -1,7 +1,7 @@
-//! Who runs on this machine.
+//! The process table of this machine.
 //!
-//! On Linux `/proc` tells, start times included. Elsewhere only whether a pid is taken: that it is
-//! free proves a death, that it is taken proves little.
+//! On Linux `/proc` has processes and their start times. Elsewhere the only test is whether a pid is
+//! in use: a free pid proves that the process has ended, a used one may belong to another process.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -15,96 +15,98 @@ use projection::status::Life;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// Ticks of the kernel's clock in a second, in everything it tells to programs.
+/// Clock ticks per second in `/proc` (`USER_HZ`), the same on all supported systems.
 const TICKS_PER_SEC: i64 = 100;
 
-/// Seconds by which a start time may be off: it is told in whole seconds since the boot, and a
-/// clock that was set since the boot moves it.
+/// Tolerance of a start time: the boot time is in whole seconds, and setting the clock after the
+/// boot moves it.
 const START_SLACK_SECS: i64 = 2;
 
-/// Processes that are looked at for their names, and words of each command line: behind an
-/// interpreter some of its own options may stand before the script.
+/// Processes in one scan, and words read of each command line. An interpreter may have a few options
+/// before the script.
 const PROCESSES_MAX: usize = 65_536;
 const WORDS_MAX: usize = 8;
 
-/// Programs that run what a file says: the file is the program that is meant.
+/// Programs that run a script: the script names the actual program.
 const INTERPRETERS: &[&str] =
     &["node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash", "dash", "zsh"];
 
-/// Their options with a word of its own behind them, and what they are told before a script.
-const OPTIONS_WITH_A_WORD: &[&str] = &["-r", "--require", "--import", "--loader", "-C", "-W", "-X"];
-const BEFORE_A_SCRIPT: &[&str] = &["run", "x"];
+/// Options of interpreters that take a value, and subcommands before a script.
+const OPTIONS_WITH_VALUE: &[&str] = &["-r", "--require", "--import", "--loader", "-C", "-W", "-X"];
+const SUBCOMMANDS: &[&str] = &["run", "x"];
 
-/// How long a look at all processes is good for saying that a program does not run. No longer than
-/// a session that was just written is taken to be open without a process to be seen: so one whose
-/// program was started after the look is not taken to have ended.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How long a scan may prove that a program does not run. It must not be longer than the time for
+/// which a just written session counts as open without a process: otherwise a session whose program
+/// started after the scan would count as ended.
+const SCAN_EVERY: Duration = Duration::from_secs(2);
 
-/// What has to be known of processes. The real ones are [`Processes`].
+/// Access to processes. [`Processes`] is the real one; tests have others.
 pub trait ProcessTable {
-    /// Whether a process runs, and whether it is certain to be the one that is meant.
+    /// Returns whether a process runs, and whether it is certain to be the same process.
     fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool);
 
-    /// Whether any process of this program runs; gone only if all could be looked at.
+    /// Returns whether any process of a program runs. `Gone` only after a complete scan.
     fn runs(&self, program: &str) -> Life;
 
-    /// Whether somebody is known to hold a lock on this file.
+    /// Returns whether a process is known to hold a lock on a file.
     fn holds_lock(&self, path: &Path) -> bool;
 }
 
-/// What is known of when a process started.
+/// The expected start of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started<'a> {
-    /// In ticks since the boot, as the kernel tells it.
+    /// Exactly this, in ticks since the boot.
     Ticks(&'a str),
-    /// Not after this.
+    /// Not after this time.
     Before(Time),
     Unknown,
 }
 
-/// The processes of this machine. Looking at all of them costs much where many run, so it is done
-/// only every few seconds: a program that was seen to run is known by one process of it, until that
-/// one ends.
+/// The processes of this machine.
+///
+/// A scan of all processes is expensive, so it happens at most every few seconds. For a program that
+/// runs, one of its processes is remembered and checked alone until it ends.
 #[derive(Default)]
 pub struct Processes {
     has_proc: OnceCell<bool>,
     booted_at: OnceCell<Option<i64>>,
-    programs: RefCell<Programs>,
+    programs: RefCell<ProgramCache>,
 }
 
-/// What is known of who runs.
+/// The last scan and what was derived from it.
 #[derive(Default)]
-struct Programs {
-    /// When all were looked at, and the first words of every command line.
-    looked: Option<(Instant, Vec<Running>)>,
-    /// Programs that were not found then: many sessions ask for the same few.
+struct ProgramCache {
+    /// The time of the last scan and its command lines.
+    scan: Option<(Instant, Vec<CommandLine>)>,
+    /// Programs missing in that scan: many sessions ask for the same few.
     absent: HashSet<String>,
-    /// A process of each program that was seen to run, and when that started.
-    witnesses: HashMap<String, (u32, String)>,
+    /// One process of each running program, with its start in ticks.
+    known_pids: HashMap<String, (u32, String)>,
 }
 
-/// A process, and the first words of its command line.
-struct Running {
+/// A process and the first words of its command line.
+struct CommandLine {
     pid: u32,
     words: Vec<String>,
 }
 
-/// When a process started, as the kernel tells it.
-enum Start {
+/// The start of a process as read from `/proc`.
+enum StartTime {
     Ticks(String),
     Gone,
-    Untold,
+    Unreadable,
 }
 
 impl ProcessTable for Processes {
     fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool) {
         if !self.has_proc() {
-            return by_signal(pid);
+            return probe_by_signal(pid);
         }
-        let ticks = match start_of(pid) {
-            Start::Ticks(ticks) => ticks,
-            Start::Gone => return (Life::Gone, true),
-            Start::Untold => return (Life::Unknown, false),
+        // The kernel reuses pids: a process with another start time is another process.
+        let ticks = match read_start(pid) {
+            StartTime::Ticks(ticks) => ticks,
+            StartTime::Gone => return (Life::Gone, true),
+            StartTime::Unreadable => return (Life::Unknown, false),
         };
         let is_it = match started {
             Started::Ticks(told) => told.parse::<u64>().ok().map(|_| told == ticks),
@@ -125,37 +127,37 @@ impl ProcessTable for Processes {
             return Life::Unknown;
         }
         let mut programs = self.programs.borrow_mut();
-        match programs.witnesses.get(program) {
+        match programs.known_pids.get(program) {
             Some((pid, ticks)) if self.life(*pid, Started::Ticks(ticks)).0 == Life::Alive => {
                 return Life::Alive;
             }
-            // Another one may go on, or has begun since: all are looked at again.
+            // Another process of the program may still run: scan again, even if the last scan is new.
             Some(_) => {
-                programs.witnesses.remove(program);
-                programs.looked = None;
+                programs.known_pids.remove(program);
+                programs.scan = None;
             }
             None => {}
         }
-        let is_fresh = |(at, _): &(Instant, _)| at.elapsed() < LOOK_EVERY;
-        if !programs.looked.as_ref().is_some_and(is_fresh) {
-            let Some(read) = read_programs() else { return Life::Unknown };
-            programs.looked = Some((Instant::now(), read));
+        let is_fresh = |(at, _): &(Instant, _)| at.elapsed() < SCAN_EVERY;
+        if !programs.scan.as_ref().is_some_and(is_fresh) {
+            let Some(read) = read_command_lines() else { return Life::Unknown };
+            programs.scan = Some((Instant::now(), read));
             programs.absent.clear();
         }
         if programs.absent.contains(program) {
             return Life::Gone;
         }
-        let looked = programs.looked.iter().flat_map(|(_, running)| running);
-        let mut its = looked.filter(|running| running.is_of(program));
-        let witness = its.find_map(|running| match start_of(running.pid) {
-            Start::Ticks(ticks) => Some((running.pid, ticks)),
-            Start::Gone | Start::Untold => None,
+        let scan = programs.scan.iter().flat_map(|(_, running)| running);
+        let mut its = scan.filter(|running| running.runs_program(program));
+        let witness = its.find_map(|running| match read_start(running.pid) {
+            StartTime::Ticks(ticks) => Some((running.pid, ticks)),
+            StartTime::Gone | StartTime::Unreadable => None,
         });
         let Some(witness) = witness else {
             programs.absent.insert(program.to_owned());
             return Life::Gone;
         };
-        programs.witnesses.insert(program.to_owned(), witness);
+        programs.known_pids.insert(program.to_owned(), witness);
         Life::Alive
     }
 
@@ -176,27 +178,28 @@ impl Processes {
         *self.has_proc.get_or_init(|| Path::new("/proc/self/stat").exists())
     }
 
-    /// When a process started, in seconds since 1970.
+    /// Converts the start of a process to seconds since 1970.
     fn started_at(&self, ticks: &str) -> Option<i64> {
         let booted_at = (*self.booted_at.get_or_init(read_boot_time))?;
         Some(booted_at + ticks.parse::<i64>().ok()? / TICKS_PER_SEC)
     }
 }
 
-fn start_of(pid: u32) -> Start {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return Start::Gone };
-    // The name of the program may hold anything, so the fields are counted from behind it.
-    let Some((_, fields)) = stat.rsplit_once(')') else { return Start::Untold };
+fn read_start(pid: u32) -> StartTime {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return StartTime::Gone };
+    // The program's name may contain spaces and parentheses, so fields count from the last `)`.
+    let Some((_, fields)) = stat.rsplit_once(')') else { return StartTime::Unreadable };
     let mut fields = fields.split_whitespace();
+    // The state is field 3 of `stat`, the start time field 22. A zombie has ended already.
     match (fields.next(), fields.nth(18)) {
-        (Some("Z" | "X"), _) => Start::Gone,
-        (Some(_), Some(ticks)) => Start::Ticks(ticks.to_owned()),
-        _ => Start::Untold,
+        (Some("Z" | "X"), _) => StartTime::Gone,
+        (Some(_), Some(ticks)) => StartTime::Ticks(ticks.to_owned()),
+        _ => StartTime::Unreadable,
     }
 }
 
-/// Asks whether a pid is taken, which sends nothing.
-fn by_signal(pid: u32) -> (Life, bool) {
+/// Tests whether a pid is in use. Signal 0 is never delivered.
+fn probe_by_signal(pid: u32) -> (Life, bool) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     match pid.map(test_kill_process) {
         Some(Ok(())) => (Life::Alive, false),
@@ -210,55 +213,54 @@ fn read_boot_time() -> Option<i64> {
     stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
 }
 
-fn read_programs() -> Option<Vec<Running>> {
+fn read_command_lines() -> Option<Vec<CommandLine>> {
     let mut programs = Vec::new();
     for entry in fs::read_dir("/proc").ok()?.flatten().take(PROCESSES_MAX) {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // One that has ended meanwhile is not there.
+        // A process that has ended since the listing is skipped.
         let Ok(line) = fs::read(entry.path().join("cmdline")) else { continue };
         let words = line.split(|byte| *byte == 0).take(WORDS_MAX);
         let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
-        programs.push(Running { pid, words: words.collect() });
+        programs.push(CommandLine { pid, words: words.collect() });
     }
     Some(programs)
 }
 
-impl Running {
-    /// Whether it runs this program. What else stands on its command line says nothing: a path, a
-    /// prompt or a script may name any agent there is.
-    fn is_of(&self, program: &str) -> bool {
+impl CommandLine {
+    /// Returns whether the process runs a program. Further words do not count: a path, a prompt or
+    /// an argument may contain the name of any agent.
+    fn runs_program(&self, program: &str) -> bool {
         let Some((first, rest)) = self.words.split_first() else { return false };
-        // A shell that somebody logs in with is called so.
+        // A login shell has a `-` before its name.
         let interpreter = file_name(first).trim_start_matches('-');
         if !INTERPRETERS.contains(&interpreter) {
             return is_program(first, program);
         }
         script_of(rest).is_some_and(|script| {
             let package = package_of(script);
-            package.is_some_and(|package| is_called(package, program))
+            package.is_some_and(|package| is_named_after(package, program))
                 || is_program(script, program)
         })
     }
 }
 
-/// The script among the words that an interpreter was given, if it was given one.
+/// Returns the script among the arguments of an interpreter.
 fn script_of(words: &[String]) -> Option<&str> {
     let mut words = words.iter().map(String::as_str);
     loop {
         match words.next()? {
-            word if OPTIONS_WITH_A_WORD.contains(&word) => _ = words.next(),
-            // What is to be run is said, not named.
+            word if OPTIONS_WITH_VALUE.contains(&word) => _ = words.next(),
+            // The code is on the command line: there is no script.
             "-c" | "-e" | "-p" | "-m" | "--eval" | "--print" => return None,
-            word if word.starts_with('-') || BEFORE_A_SCRIPT.contains(&word) => {}
+            word if word.starts_with('-') || SUBCOMMANDS.contains(&word) => {}
             script => return Some(script),
         }
     }
 }
 
-/// The package that a file was installed with: the folder behind the last `node_modules`, without
-/// whose it is.
+/// Returns the npm package of a file: the folder after the last `node_modules`, without its scope.
 fn package_of(path: &str) -> Option<&str> {
     let (_, inside) = path.rsplit_once("/node_modules/")?;
     let mut parts = inside.split('/');
@@ -266,18 +268,19 @@ fn package_of(path: &str) -> Option<&str> {
     if first.starts_with('@') { parts.next() } else { Some(first).filter(|name| *name != ".bin") }
 }
 
-/// Whether a file is this program: by its name, or by the folder that the versions of a program are
-/// kept in, where files may be called anything.
+/// Returns whether a file is a program: by its name, or by the folder above `versions/`, where
+/// installers name the file after its version.
 fn is_program(path: &str, program: &str) -> bool {
     let is_kept = path.split_once("/versions/").is_some_and(|(folder, version)| {
         let is_version = version.starts_with(|first: char| first.is_ascii_digit());
-        is_version && is_called(file_name(folder), program)
+        is_version && is_named_after(file_name(folder), program)
     });
-    is_kept || is_called(file_name(path).trim_start_matches('.'), program)
+    is_kept || is_named_after(file_name(path).trim_start_matches('.'), program)
 }
 
-/// Whether a file or a package is called after a program, perhaps with a kind or a system behind.
-fn is_called(name: &str, program: &str) -> bool {
+/// Returns whether a file or package has the name of a program, with or without a suffix such as
+/// `-code` or `-linux-x64`.
+fn is_named_after(name: &str, program: &str) -> bool {
     name.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
 }
 
@@ -292,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_lives_and_its_start_is_compared() {
+    fn start_time_is_compared() {
         let processes = Processes::default();
         let pid = std::process::id();
         assert_eq!(processes.life(pid, Started::Unknown).0, Life::Alive);
@@ -306,24 +309,24 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_was_waited_for_is_gone() {
+    fn reaped_child_is_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(Processes::default().life(child.id(), Started::Unknown), (Life::Gone, true));
     }
 
     #[test]
-    fn a_program_that_was_seen_runs_until_its_last_process_ends() {
+    fn program_runs_until_its_last_process() {
         let processes = Processes::default();
         if !processes.has_proc() {
             return;
         }
-        // Nobody else on this machine runs one that is called so.
+        // A name that no other process on this machine has.
         let program = format!("hansard-witness-{}", std::process::id());
         let run = || {
             let mut command = std::process::Command::new("/bin/sleep");
             let child = command.arg0(&program).arg("600").spawn().unwrap();
-            // It is there a moment before its words are.
+            // The process exists a moment before its command line.
             let line = format!("/proc/{}/cmdline", child.id());
             while fs::read(&line).unwrap().is_empty() {
                 std::thread::yield_now();
@@ -340,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_known_by_the_program_it_runs() {
+    fn command_line_names_its_program() {
         let modules = "/home/dev/node_modules";
         for (program, line) in [
             ("claude", format!("{modules}/.bin/claude --resume")),
@@ -356,7 +359,7 @@ mod tests {
             ("copilot", format!("node {modules}/.bin/copilot --no-auto-update")),
             ("copilot", format!("{modules}/@github/copilot-linux-x64/copilot")),
             ("opencode", format!("{modules}/opencode-ai/bin/.opencode")),
-            // It has called itself so, over what was there.
+            // The program has overwritten its command line.
             ("pi", "pi\u{a0}\u{a0}\u{a0}  ".to_owned()),
             ("pi", format!("bun run {modules}/@mariozechner/pi-coding-agent/dist/cli.js")),
             ("cursor", "cursor-agent".to_owned()),
@@ -366,12 +369,12 @@ mod tests {
             ),
             ("goose", "/bin/sh /home/dev/bin/goose session".to_owned()),
         ] {
-            assert!(running(&line).is_of(program), "{line}");
+            assert!(command_line(&line).runs_program(program), "{line}");
         }
     }
 
     #[test]
-    fn a_program_that_is_only_spoken_of_does_not_run() {
+    fn mentioned_program_does_not_run() {
         for (program, line) in [
             ("codex", "bash -c cp\u{a0}-r\u{a0}/home/dev/codex/s1\u{a0}."),
             ("codex", "/bin/bash /home/dev/codex/build.sh"),
@@ -386,12 +389,12 @@ mod tests {
             ("opencode", "-bash"),
             ("goose", ""),
         ] {
-            assert!(!running(line).is_of(program), "{line}");
+            assert!(!command_line(line).runs_program(program), "{line}");
         }
     }
 
-    fn running(line: &str) -> Running {
+    fn command_line(line: &str) -> CommandLine {
         let words = line.split(' ').map(|word| word.replace('\u{a0}', " "));
-        Running { pid: 1, words: words.collect() }
+        CommandLine { pid: 1, words: words.collect() }
     }
 }

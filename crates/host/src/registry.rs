@@ -1,4 +1,4 @@
-//! Claude's own list of running sessions: one small file per process.
+//! Claude Code's list of running sessions: one small file per process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,30 +13,30 @@ use crate::probe::is_at_least;
 
 pub(super) const PROVIDER: &str = "claude";
 
-/// The first version that was seen to list every session it runs. An older one may run without.
+/// The first version observed to list every running session. Older ones may run unlisted.
 const LISTS_SINCE: [u64; 3] = [2, 1, 325];
 
-/// Entries that are read. With more, the rest are sessions nobody claims to know.
+/// Entries that are read. Sessions of further entries count as unlisted.
 const ENTRIES_MAX: usize = 4_096;
 
-/// Bytes of an entry; a longer one is none.
+/// Bytes of an entry. A longer file is ignored.
 const ENTRY_BYTES_MAX: u64 = 64 * 1024;
 
 /// One running session.
-pub(super) struct Entry {
+pub(super) struct RegistryEntry {
     pub(super) pid: u32,
-    /// When its process started, in the words of its system.
+    /// The start of its process, in ticks on Linux.
     pub(super) proc_start: Option<String>,
     pub(super) registry: Registry,
 }
 
-/// The running sessions by their ids, the newest entry of each.
-pub(super) fn read(environment: &Environment) -> BTreeMap<String, Entry> {
-    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+/// Reads the newest entry of each running session, by session id.
+pub(super) fn read_registry(environment: &Environment) -> BTreeMap<String, RegistryEntry> {
+    let mut entries: BTreeMap<String, RegistryEntry> = BTreeMap::new();
     let Ok(folder) = fs::read_dir(folder(environment)) else { return entries };
     let paths = folder.flatten().take(ENTRIES_MAX).map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
-        let Some((session, entry)) = entry(&path) else { continue };
+        let Some((session, entry)) = read_entry(&path) else { continue };
         let known = entries.get(&session).map(|known| known.registry.updated_at);
         if known.is_none_or(|known| known < entry.registry.updated_at) {
             entries.insert(session, entry);
@@ -45,8 +45,8 @@ pub(super) fn read(environment: &Environment) -> BTreeMap<String, Entry> {
     entries
 }
 
-/// Whether a session of this version would be listed if it ran.
-pub(super) fn is_kept(environment: &Environment, agent_version: Option<&str>) -> bool {
+/// Returns whether a running session of this version would be listed.
+pub(super) fn is_listed(environment: &Environment, agent_version: Option<&str>) -> bool {
     is_at_least(agent_version, LISTS_SINCE) && folder(environment).is_dir()
 }
 
@@ -54,10 +54,10 @@ fn folder(environment: &Environment) -> PathBuf {
     environment.folder("CLAUDE_CONFIG_DIR", ".claude").join("sessions")
 }
 
-/// An entry as the agent writes it. What is not there, or is half written, says nothing.
+/// An entry as the agent writes it. A missing or half-written file is no evidence.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct RegistryFile {
     pid: u32,
     session_id: String,
     #[serde(default)]
@@ -72,11 +72,12 @@ struct Written {
     waiting_for: Option<String>,
 }
 
-fn entry(path: &Path) -> Option<(String, Entry)> {
+fn read_entry(path: &Path) -> Option<(String, RegistryEntry)> {
+    // Checked before the read: the file is another program's and may have any size.
     if fs::metadata(path).ok()?.len() > ENTRY_BYTES_MAX {
         return None;
     }
-    let written: Written = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let written: RegistryFile = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     if written.pid == 0 {
         return None;
     }
@@ -87,14 +88,17 @@ fn entry(path: &Path) -> Option<(String, Entry)> {
     });
     let registry = Registry {
         path: path.display().to_string(),
-        word: written.status.as_deref().and_then(|word| said(word, written.waiting_for.as_deref())),
+        word: written
+            .status
+            .as_deref()
+            .and_then(|word| parse_status(word, written.waiting_for.as_deref())),
         updated_at: Time::from_millis(updated_at),
     };
-    Some((written.session_id, Entry { pid: written.pid, proc_start, registry }))
+    Some((written.session_id, RegistryEntry { pid: written.pid, proc_start, registry }))
 }
 
-/// The agent's words in ours. A word nobody has seen says nothing.
-fn said(status: &str, waiting_for: Option<&str>) -> Option<RegistryWord> {
+/// Maps the agent's status to ours. An unknown status is no evidence.
+fn parse_status(status: &str, waiting_for: Option<&str>) -> Option<RegistryWord> {
     match status {
         "busy" | "working" | "thinking" | "retry" => Some(RegistryWord::Busy),
         "shell" => Some(RegistryWord::Shell),

@@ -314,7 +314,7 @@ impl StatusTracker {
             is_child,
             root: root.clone(),
         });
-        let evidence = target.as_ref().map(|target| probe.of(target)).unwrap_or_default();
+        let evidence = target.as_ref().map(|target| probe.evidence_for(target)).unwrap_or_default();
         let verdict = verdict(&known.state, &evidence, now);
         let until = stands_until(&known.state, &evidence, now);
         let mut redactor = Redactor::new();
@@ -409,7 +409,7 @@ impl Assessment {
         }
         let is_looked_at = which == Recheck::Every || self.is_open();
         let Some(target) = self.target.as_ref().filter(|_| is_looked_at) else { return true };
-        probe.of(target) == self.evidence
+        probe.evidence_for(target) == self.evidence
     }
 
     /// Whether a process may have the session open.

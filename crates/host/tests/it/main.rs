@@ -2,4 +2,4 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod probe; // what is seen of agents that run, and of those that do not
+mod probe; // evidence of running and of ended agents

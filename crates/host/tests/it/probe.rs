@@ -1,4 +1,4 @@
-//! What is seen of agents that run, and of those that left something behind.
+//! Evidence of running agents and of those that left files behind.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use host::{HostProbe, ProbeTarget, Processes};
 use projection::status::{Life, ProcessEvidence, RegistryWord};
 use tempfile::TempDir;
 
-/// A process that runs until it is told to end.
+/// A process that runs until it is dropped.
 struct Agent(Child);
 
 impl Agent {
@@ -21,7 +21,7 @@ impl Agent {
         self.0.id()
     }
 
-    /// When it started, as Linux tells it.
+    /// Its start in ticks, on Linux.
     fn ticks(&self) -> Option<String> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
         Some(stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned())
@@ -37,13 +37,13 @@ impl Drop for Agent {
 
 fn look(home: &Path, provider: &str, session: &str, version: &str) -> ProcessEvidence {
     let environment = Environment::new(home, []);
-    let sought = ProbeTarget {
+    let target = ProbeTarget {
         provider: provider.to_owned(),
         session: session.to_owned(),
         agent_version: Some(version.to_owned()),
         ..ProbeTarget::default()
     };
-    HostProbe::look(&environment, &Processes::default()).of(&sought)
+    HostProbe::look(&environment, &Processes::default()).evidence_for(&target)
 }
 
 fn write(home: &Path, path: &str, text: &str) {
@@ -57,24 +57,24 @@ fn entry(pid: u32, started: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_registry_entry_counts_with_the_start_of_its_process() {
+fn registry_entry_needs_the_start_time() {
     let (home, agent) = (TempDir::new().unwrap(), Agent::start());
     let Some(ticks) = agent.ticks() else { return };
     let waits = r#","status":"waiting","waitingFor":"permission prompt","statusUpdatedAt":2000"#;
     let path = format!(".claude/sessions/{}.json", agent.pid());
     write(home.path(), &path, &entry(agent.pid(), &ticks, waits));
-    let outside = look(home.path(), "claude", "s1", "2.1.325");
-    let process = outside.process.unwrap();
+    let evidence = look(home.path(), "claude", "s1", "2.1.325");
+    let process = evidence.process.unwrap();
     assert_eq!((process.pid, process.life, process.is_certain), (agent.pid(), Life::Alive, true));
-    assert_eq!(outside.registry.unwrap().word, Some(RegistryWord::Permission));
-    // The same pid, taken by somebody who came later.
+    assert_eq!(evidence.registry.unwrap().word, Some(RegistryWord::Permission));
+    // The same pid, reused by a later process.
     write(home.path(), &path, &entry(agent.pid(), "1", waits));
-    let outside = look(home.path(), "claude", "s1", "2.1.325");
-    assert_eq!(outside.process.unwrap().life, Life::Gone);
+    let evidence = look(home.path(), "claude", "s1", "2.1.325");
+    assert_eq!(evidence.process.unwrap().life, Life::Gone);
 }
 
 #[test]
-fn entries_that_say_nothing_are_as_good_as_absent() {
+fn invalid_entries_are_ignored() {
     let home = TempDir::new().unwrap();
     for (name, text) in [
         ("1.json", r#"{"pid":0,"sessionId":"s1"}"#),
@@ -85,46 +85,46 @@ fn entries_that_say_nothing_are_as_good_as_absent() {
     ] {
         write(home.path(), &format!(".claude/sessions/{name}"), text);
     }
-    let outside = look(home.path(), "claude", "s1", "2.1.325");
-    assert_eq!((outside.registry, outside.process), (None, None));
-    assert_eq!(outside.missing.unwrap().source, "registry");
+    let evidence = look(home.path(), "claude", "s1", "2.1.325");
+    assert_eq!((evidence.registry, evidence.process), (None, None));
+    assert_eq!(evidence.missing.unwrap().source, "registry");
     // An older version may run without being listed.
-    let outside = look(home.path(), "claude", "s1", "2.0.1");
-    assert!(outside.missing.is_none_or(|missing| missing.source == "process"));
+    let evidence = look(home.path(), "claude", "s1", "2.0.1");
+    assert!(evidence.missing.is_none_or(|missing| missing.source == "process"));
 }
 
 #[test]
-fn a_lock_is_held_by_the_process_it_is_named_after() {
+fn lock_belongs_to_the_named_process() {
     let (home, agent) = (TempDir::new().unwrap(), Agent::start());
     let folder = ".copilot/session-state/s1";
     write(home.path(), &format!("{folder}/events.jsonl"), "");
-    let outside = look(home.path(), "copilot", "s1", "1.0.102");
-    assert_eq!(outside.missing.unwrap().source, "lock");
+    let evidence = look(home.path(), "copilot", "s1", "1.0.102");
+    assert_eq!(evidence.missing.unwrap().source, "lock");
     let pid = agent.pid();
     write(home.path(), &format!("{folder}/inuse.{pid}.lock"), &format!("{pid}\n"));
-    let outside = look(home.path(), "copilot", "s1", "1.0.102");
-    assert_eq!(outside.lock.unwrap().life, Life::Alive);
-    assert_eq!(outside.process.unwrap().pid, pid);
+    let evidence = look(home.path(), "copilot", "s1", "1.0.102");
+    assert_eq!(evidence.lock.unwrap().life, Life::Alive);
+    assert_eq!(evidence.process.unwrap().pid, pid);
     drop(agent);
-    let outside = look(home.path(), "copilot", "s1", "1.0.102");
-    assert_eq!(outside.lock.unwrap().life, Life::Gone);
+    let evidence = look(home.path(), "copilot", "s1", "1.0.102");
+    assert_eq!(evidence.lock.unwrap().life, Life::Gone);
 }
 
 #[test]
-fn a_lock_that_the_kernel_knows_is_held() {
+fn kernel_lists_held_locks() {
     let home = TempDir::new().unwrap();
     let path = ".codex/thread-writer-locks/s1.lock";
     write(home.path(), path, "");
     let file = fs::File::open(home.path().join(path)).unwrap();
     file.lock().unwrap();
     if Path::new("/proc/locks").exists() {
-        let outside = look(home.path(), "codex", "s1", "0.166.0");
-        assert_eq!(outside.lock.unwrap().life, Life::Alive);
+        let evidence = look(home.path(), "codex", "s1", "0.166.0");
+        assert_eq!(evidence.lock.unwrap().life, Life::Alive);
     }
     file.unlock().unwrap();
-    let outside = look(home.path(), "codex", "other", "0.166.0");
-    assert_eq!(outside.missing.unwrap().source, "lock");
-    // An id that leaves its folder is nobody's.
-    let outside = look(home.path(), "codex", "../../x", "0.166.0");
-    assert_eq!(outside.lock, None);
+    let evidence = look(home.path(), "codex", "other", "0.166.0");
+    assert_eq!(evidence.missing.unwrap().source, "lock");
+    // An id that would lead out of the folder has no lock.
+    let evidence = look(home.path(), "codex", "../../x", "0.166.0");
+    assert_eq!(evidence.lock, None);
 }

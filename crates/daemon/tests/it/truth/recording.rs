@@ -113,7 +113,7 @@ impl Recording {
             is_child: false,
             root: None,
         };
-        let outside = HostProbe::look(&environment, &processes).of(&sought);
+        let outside = HostProbe::look(&environment, &processes).evidence_for(&sought);
         ProcessEvidence { grown_at: self.grown_at(at), ..outside }
     }
 
