@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testkit::{Running, World};
+use testkit::{RunningProgram, World};
 
 use crate::Outcome;
 use crate::report::{Bar, Quantity, Report, Row};
@@ -153,7 +153,7 @@ struct Served {
 }
 
 enum Process {
-    Ours(Running),
+    Ours(RunningProgram),
     Other(Child),
 }
 
@@ -204,7 +204,7 @@ impl Served {
 
     fn id(&self) -> u32 {
         match &self.process {
-            Process::Ours(running) => running.id(),
+            Process::Ours(running) => running.process_id(),
             Process::Other(child) => child.id(),
         }
     }

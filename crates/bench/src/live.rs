@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use event::Time;
 use journal::{Access, Journal, Options};
-use testkit::{Running, World};
+use testkit::{RunningProgram, World};
 
 use crate::Outcome;
 use crate::meter::pause;
@@ -79,7 +79,7 @@ fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
 }
 
 /// What the program costs while nobody writes, once it has done all there was to do.
-fn at_rest(running: &Running, time: Duration, which: &str, report: &mut Report) {
+fn at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut Report) {
     wait_for_rest(running);
     let before = running.cpu().zip(running.pauses());
     pause(time);
@@ -96,7 +96,7 @@ fn at_rest(running: &Running, time: Duration, which: &str, report: &mut Report) 
 
 /// What the program costs, and how far it is behind, while everybody writes.
 fn at_work(
-    running: &Running,
+    running: &RunningProgram,
     scribes: &mut [Scribe],
     words: &Words,
     time: Duration,
@@ -245,7 +245,7 @@ impl Reader {
 }
 
 /// Waits until the program does nothing any more.
-pub(crate) fn wait_for_rest(running: &Running) {
+pub(crate) fn wait_for_rest(running: &RunningProgram) {
     let until = Instant::now() + PATIENCE;
     let mut before = running.cpu();
     while Instant::now() < until {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use event::Time;
 use serde::Deserialize;
-use testkit::{Running, World};
+use testkit::{RunningProgram, World};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};
 
@@ -216,8 +216,8 @@ impl Follower {
 }
 
 /// What a program holds now, where the system tells.
-fn memory(running: &Running) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).ok()?;
+fn memory(running: &RunningProgram) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.process_id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
     Some(kib * 1_024)

@@ -39,7 +39,7 @@ const PROJECTS: u64 = 24;
 pub struct Corpus {
     world: Arc<World>,
     random: Random,
-    shape: Shape,
+    shape: SessionLength,
     lives: Vec<Life>,
     begun: u64,
     now_ms: i64,
@@ -54,7 +54,7 @@ struct World {
 
 /// How long sessions are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum SessionLength {
     /// As people work: mostly a few turns, sometimes a hundred.
     AsRecorded,
     /// One session that never ends.
@@ -66,23 +66,23 @@ enum Shape {
 impl Corpus {
     /// Sessions as people leave them behind.
     pub fn new(seed: u64) -> Corpus {
-        Corpus::shaped(seed, Shape::AsRecorded)
+        Corpus::shaped(seed, SessionLength::AsRecorded)
     }
 
     /// Everything in one session.
     pub fn one_session(seed: u64) -> Corpus {
-        Corpus::shaped(seed, Shape::One)
+        Corpus::shaped(seed, SessionLength::One)
     }
 
     /// Very many sessions of [`Corpus::BRIEF_EVENTS`] events each.
     pub fn brief_sessions(seed: u64) -> Corpus {
-        Corpus::shaped(seed, Shape::Brief)
+        Corpus::shaped(seed, SessionLength::Brief)
     }
 
     /// Events in each session of [`Corpus::brief_sessions`].
     pub const BRIEF_EVENTS: usize = 4;
 
-    fn shaped(seed: u64, shape: Shape) -> Corpus {
+    fn shaped(seed: u64, shape: SessionLength) -> Corpus {
         let random = Random::new(seed);
         let language = Language::new(random.branch(1));
         let projects = (0..PROJECTS)
@@ -105,7 +105,7 @@ impl Corpus {
     }
 
     fn play(&mut self) {
-        let lives = if self.shape == Shape::AsRecorded { LIVES } else { 1 };
+        let lives = if self.shape == SessionLength::AsRecorded { LIVES } else { 1 };
         while self.lives.len() < lives {
             let life = Life::new(self.random.branch(self.begun), &self.world, self.shape);
             self.lives.push(life);

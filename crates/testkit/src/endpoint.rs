@@ -1,4 +1,4 @@
-//! An endpoint of a language model on this machine, as good or bad as a test wants it.
+//! An HTTP endpoint of a language model on this machine. The test decides each reply.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,51 +7,51 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long anything is waited for. Whoever waits in vain has found a bug, not a slow machine.
+/// How long a test waits for a request: so long that only a bug reaches it, also on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server that answers as it is told. Its threads end with the test.
+/// The server. Its threads end with the process of the test.
 pub struct Endpoint {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<EndpointState>,
 }
 
-/// What comes back to a request of a number.
-type Answers = dyn Fn(usize, &Heard) -> Reply + Send + Sync;
+/// Makes the reply from the number of a request, counted from 0, and the request.
+type ReplyMaker = dyn Fn(usize, &ModelRequest) -> ModelReply + Send + Sync;
 
-struct Shared {
-    heard: Mutex<Vec<Heard>>,
+struct EndpointState {
+    heard: Mutex<Vec<ModelRequest>>,
     changed: Condvar,
-    reply: Box<Answers>,
+    reply: Box<ReplyMaker>,
 }
 
-/// A request as it came.
+/// A request that the endpoint received.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct ModelRequest {
     pub path: String,
-    /// The lines before the body, in lower case names.
+    /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-/// What comes back.
+/// What the endpoint sends back.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum ModelReply {
     /// A whole reply.
     Whole { status: u16, headers: Vec<(&'static str, String)>, body: String },
     /// The beginning of one; then the connection is closed.
     Cut(String),
-    /// Nothing, for as long as anybody waits.
+    /// Nothing, until the client closes the connection.
     Silence,
 }
 
-impl Reply {
-    pub fn status(status: u16) -> Reply {
-        Reply::Whole { status, headers: Vec::new(), body: "{}".to_owned() }
+impl ModelReply {
+    pub fn status(status: u16) -> ModelReply {
+        ModelReply::Whole { status, headers: Vec::new(), body: "{}".to_owned() }
     }
 
-    /// What a model says, as an endpoint of a kind tells it.
-    pub fn said(kind: &str, text: &str) -> Reply {
+    /// A reply with this text of the model, in the format of a kind of endpoint.
+    pub fn said(kind: &str, text: &str) -> ModelReply {
         let body = match kind {
             "anthropic" => json!({
                 "type": "message", "stop_reason": "end_turn",
@@ -62,11 +62,11 @@ impl Reply {
             }}]}),
             _ => json!({"choices": [{"finish_reason": "stop", "message": {"content": text}}]}),
         };
-        Reply::Whole { status: 200, headers: Vec::new(), body: body.to_string() }
+        ModelReply::Whole { status: 200, headers: Vec::new(), body: body.to_string() }
     }
 }
 
-impl Heard {
+impl ModelRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
@@ -78,18 +78,20 @@ impl Heard {
 }
 
 impl Endpoint {
-    /// Answers each request with what is made of its number, from 0, and of what it says.
-    pub fn start(reply: impl Fn(usize, &Heard) -> Reply + Send + Sync + 'static) -> Endpoint {
+    /// Listens on a free port and answers each request with `reply`.
+    pub fn start(
+        reply: impl Fn(usize, &ModelRequest) -> ModelReply + Send + Sync + 'static,
+    ) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
         let (heard, changed) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { heard, changed, reply: Box::new(reply) });
+        let shared = Arc::new(EndpointState { heard, changed, reply: Box::new(reply) });
         let serving = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let serving = Arc::clone(&serving);
                 std::thread::spawn(move || {
-                    // Whoever asked and went away needs no answer.
+                    // A client that closed the connection needs no reply.
                     let _ = serving.answer(stream);
                 });
             }
@@ -101,14 +103,14 @@ impl Endpoint {
         format!("http://{}/v1", self.address)
     }
 
-    /// Everything that was asked so far.
-    pub fn heard(&self) -> Vec<Heard> {
+    /// All requests so far.
+    pub fn heard(&self) -> Vec<ModelRequest> {
         self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Everything that was asked, as soon as so many requests have come.
+    /// Waits until `count` requests have come and returns all of them.
     #[track_caller]
-    pub fn wait_for(&self, count: usize) -> Vec<Heard> {
+    pub fn wait_for(&self, count: usize) -> Vec<ModelRequest> {
         let began = Instant::now();
         let mut heard = self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
         while heard.len() < count {
@@ -121,7 +123,7 @@ impl Endpoint {
     }
 }
 
-impl Shared {
+impl EndpointState {
     fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut line = String::new();
@@ -130,14 +132,14 @@ impl Shared {
         let mut headers = Vec::new();
         loop {
             line.clear();
-            // Whoever was killed before it had said everything has asked nothing.
+            // Tests kill clients: a request without its end counts as none.
             if reader.read_line(&mut line)? == 0 {
                 return Ok(());
             }
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
             headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
-        let mut heard = Heard { path, headers, body: String::new() };
+        let mut heard = ModelRequest { path, headers, body: String::new() };
         let length = heard.header("content-length").and_then(|length| length.parse().ok());
         let mut body = vec![0; length.unwrap_or(0)];
         reader.read_exact(&mut body)?;
@@ -149,19 +151,20 @@ impl Shared {
             all.len() - 1
         };
         match (self.reply)(number, &heard) {
-            Reply::Whole { status, headers, body } => {
+            ModelReply::Whole { status, headers, body } => {
                 write!(stream, "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\n", body.len())?;
                 for (name, value) in headers {
                     write!(stream, "{name}: {value}\r\n")?;
                 }
                 write!(stream, "connection: close\r\n\r\n{body}")
             }
-            Reply::Cut(body) => {
+            ModelReply::Cut(body) => {
+                // A longer length than the body has: the client sees that the end is missing.
                 let promised = body.len() * 2 + 1;
                 write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {promised}\r\n\r\n{body}")
             }
-            // Ends when the other side does.
-            Reply::Silence => reader.read(&mut [0]).map(drop),
+            // The read returns when the client closes the connection.
+            ModelReply::Silence => reader.read(&mut [0]).map(drop),
         }
     }
 }

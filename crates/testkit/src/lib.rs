@@ -1,17 +1,17 @@
-//! What tests of several crates share, and benchmarks with them. Never part of the program.
+//! Tools that the tests of several crates and the benchmarks share. Never part of the program.
 
-mod world; // the real program with nothing around it
-mod running; // the same while a test goes on
-pub mod corpus; // sessions as agents write them, generated
-mod transcripts; // what two agents leave on a disk, generated
-pub mod numbered; // events that can be counted
-pub mod bulk; // the same, and many bytes of them
+mod world; // the real program in a home of its own
+mod running; // the program while it runs beside the test
+pub mod corpus; // generated events of sessions
+mod transcripts; // generated transcripts of two agents on disk
+pub mod numbered; // events made from numbers
+pub mod bulk; // the same, in many bytes
 pub mod tables; // databases as agents make them
-mod endpoint; // a language model, as a test wants it
-mod dice; // chance that can be repeated
+mod endpoint; // a language model with scripted replies
+mod dice; // repeatable random numbers
 
 pub use dice::Dice;
-pub use endpoint::{Endpoint, Heard, Reply};
-pub use running::Running;
+pub use endpoint::{Endpoint, ModelReply, ModelRequest};
+pub use running::RunningProgram;
 pub use transcripts::Transcripts;
-pub use world::{Said, World};
+pub use world::{ProgramOutput, World};

@@ -1,5 +1,5 @@
-//! Events that can be counted: from a number follow session, id and text of an event, so whoever
-//! finds it can tell whether it is the right one, and whether all others are there once.
+//! Events made from numbers: session, id and text follow from the number, so that a test can check
+//! each event it reads and can tell whether every other one is there exactly once.
 //!
 //! All of them come from one source, whose position is the number of the last one read.
 

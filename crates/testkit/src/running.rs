@@ -1,4 +1,4 @@
-//! A program that runs while a test goes on: what it says line by line, and its end.
+//! A program that runs beside a test: its output line by line, and its end.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -7,38 +7,39 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::Said;
+use crate::ProgramOutput;
 
-/// A program that was started. Killed when dropped.
-pub struct Running {
+/// A program that was started. Dropping it kills the program.
+pub struct RunningProgram {
     child: Child,
     lines: Receiver<String>,
     stderr: Option<JoinHandle<String>>,
     said: String,
 }
 
-/// How long anything is waited for. Whoever waits in vain has found a bug, not a slow machine.
+/// How long a test waits for a line or for the end: so long that only a bug reaches it, also on a
+/// slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lines nobody has asked for yet. With more, the program waits.
+/// Lines that the test has not read yet. When there are more, the program blocks on its stdout.
 const LINES_MAX: usize = 65_536;
 
-impl Running {
-    pub fn start(mut command: Command) -> Running {
+impl RunningProgram {
+    pub fn start(mut command: Command) -> RunningProgram {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().expect("stderr is piped");
         let stderr = Some(std::thread::spawn(move || everything(stderr)));
-        Running { child, lines: lines(stdout), stderr, said: String::new() }
+        RunningProgram { child, lines: lines(stdout), stderr, said: String::new() }
     }
 
-    /// The number of the process.
-    pub fn id(&self) -> u32 {
+    /// The process id.
+    pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line it says; `None` if it has ended.
+    /// Waits for the next line of stdout; `None` if the program has ended.
     #[track_caller]
     pub fn line(&mut self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {
@@ -54,7 +55,7 @@ impl Running {
         }
     }
 
-    /// Whether it ends by itself in this time.
+    /// Whether the program ends by itself within `time`.
     pub fn ends_within(&mut self, time: Duration) -> bool {
         let until = Instant::now() + time;
         loop {
@@ -68,7 +69,7 @@ impl Running {
         }
     }
 
-    /// Makes sure that it does not end by itself in this time; says what it said if it does.
+    /// Fails, with the output, if the program ends by itself within `time`.
     #[track_caller]
     pub fn goes_on_for(&mut self, time: Duration) {
         if self.ends_within(time) {
@@ -76,7 +77,7 @@ impl Running {
         }
     }
 
-    /// Waits until it has said something, unless it has.
+    /// Waits for the first line, unless it was read before.
     #[track_caller]
     pub fn speaks(&mut self) {
         if self.said.is_empty() {
@@ -84,15 +85,15 @@ impl Running {
         }
     }
 
-    /// Ends it at once, without a chance to do anything.
-    pub fn kill(mut self) -> Said {
+    /// Kills the program with SIGKILL.
+    pub fn kill(mut self) -> ProgramOutput {
         self.child.kill().expect("it is there to be killed");
         self.end()
     }
 
-    /// Asks it to end, as a service manager does, and waits until it has.
+    /// Sends SIGTERM, as a service manager does, and waits for the end.
     #[track_caller]
-    pub fn terminate(mut self) -> Said {
+    pub fn terminate(mut self) -> ProgramOutput {
         let id = self.child.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status();
         assert!(asked.expect("`kill` starts").success(), "{id} cannot be told to end");
@@ -100,7 +101,7 @@ impl Running {
         self.end()
     }
 
-    /// The most memory it has held so far, in bytes; `None` where the system does not tell.
+    /// The peak of its resident memory, in bytes; `None` without `/proc`.
     pub fn memory_peak(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let kilobytes: u64 =
@@ -108,7 +109,7 @@ impl Running {
         Some(kilobytes * 1_024)
     }
 
-    /// How often its threads have gone to sleep so far; `None` where the system does not tell.
+    /// How often its threads have gone to sleep so far; `None` without `/proc`.
     pub fn pauses(&self) -> Option<u64> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
         let statuses = threads.filter_map(|thread| {
@@ -118,8 +119,7 @@ impl Running {
         Some(statuses.sum())
     }
 
-    /// How long its threads have been on a processor so far; `None` where the system does not
-    /// tell. Threads that have ended are left out.
+    /// The CPU time of its living threads so far; `None` without `/proc`.
     pub fn cpu(&self) -> Option<Duration> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
         let nanos = threads.filter_map(|thread| {
@@ -129,23 +129,23 @@ impl Running {
         Some(Duration::from_nanos(nanos.sum()))
     }
 
-    /// Waits for the end. Everything that was said.
-    pub fn end(mut self) -> Said {
+    /// Waits for the end and returns the whole output.
+    pub fn end(mut self) -> ProgramOutput {
         self.all()
     }
 
-    fn all(&mut self) -> Said {
+    fn all(&mut self) -> ProgramOutput {
         while self.line().is_some() {}
         let status = self.child.wait().expect("a process ends");
         let stderr = self.stderr.take().map(|stderr| stderr.join().expect("stderr is read"));
         let stdout = std::mem::take(&mut self.said);
-        Said { stdout, stderr: stderr.unwrap_or_default(), code: status.code() }
+        ProgramOutput { stdout, stderr: stderr.unwrap_or_default(), code: status.code() }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
-        // Ended already, unless a test failed on the way.
+        // Both fail when the program has ended already; only a failed test leaves it running.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -165,7 +165,7 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
 
 fn everything(mut stderr: ChildStderr) -> String {
     let mut bytes = Vec::new();
-    // What was said up to a failure is said.
+    // After a failed read, the bytes before it are still worth showing.
     let _ = stderr.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

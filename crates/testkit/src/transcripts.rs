@@ -1,5 +1,5 @@
-//! Transcripts of two agents as they lie on a disk: generated, with every trap known, and with an
-//! account of what a reader has to find in them.
+//! Generated transcripts of two agents, in the folders where the agents write them, with a
+//! manifest of what a reader has to find.
 //!
 //! `transcripts/gen.py` writes them; the same size and seed give the same bytes.
 
@@ -11,17 +11,17 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A tree of transcripts. Gone when dropped.
+/// A tree of transcripts. Dropping it removes the folder.
 pub struct Transcripts {
     dir: TempDir,
 }
 
-/// Nobody has written to the files for at least this long, whatever the clock says: what is not
-/// finished in them never will be.
+/// The least age of the files. Capture takes a line that is unfinished for so long as final.
 const AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Transcripts {
-    /// Makes about `size` (as in `5mb`), of which `claude_share` (as in `0.6`) is one agent's.
+    /// Generates about `size` (as in `5mb`); `claude_share` of it (as in `0.6`) is Claude Code's, the
+    /// rest Codex's.
     pub fn make(size: &str, seed: u32, claude_share: &str) -> Transcripts {
         let dir = tempfile::Builder::new().prefix("hansard-transcripts").tempdir();
         let transcripts = Transcripts { dir: dir.expect("a folder for the test") };
@@ -39,7 +39,7 @@ impl Transcripts {
         transcripts
     }
 
-    /// Appends lines to a finished session of one agent. What they hold, as the generator says.
+    /// Appends lines to a finished session of one agent and returns their totals.
     pub fn append(&self, agent: &str, lines: u32) -> Value {
         let lines = lines.to_string();
         let told = self.generator(&["append", "--agent", agent, "--lines", &lines]);
@@ -47,25 +47,25 @@ impl Transcripts {
         serde_json::from_slice(&told).expect("the generator tells JSON")
     }
 
-    /// The folder of everything; below it `claude` and `codex` are folders as the agents have them.
+    /// The folder with `claude` and `codex`, each as its agent keeps it.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("tree")
     }
 
-    /// What is in all of it.
+    /// The totals of the whole tree.
     pub fn manifest(&self) -> Value {
         let text = fs::read_to_string(self.root().join("manifest.json"));
         serde_json::from_str(&text.expect("there is a manifest")).expect("it is JSON")
     }
 
-    /// What is in each session.
+    /// The totals of each session.
     pub fn sessions(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.root().join("sessions.jsonl"));
         let text = text.expect("there is a list");
         text.lines().map(|line| serde_json::from_str(line).expect("each is JSON")).collect()
     }
 
-    /// Makes every file look as if nobody had written to it for a day.
+    /// Sets the time of every newer file back to [`AGE`] ago.
     pub fn age(&self) {
         age(&self.root(), SystemTime::now() - AGE);
     }

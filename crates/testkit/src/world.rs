@@ -1,5 +1,5 @@
-//! A small world to run the real program in: its own home, nothing from outside, and an account
-//! of what it said.
+//! Runs the real program in a home of its own, without the environment of the test, and returns
+//! its output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::Running;
+use crate::RunningProgram;
 
-/// A home folder and a program. Gone when dropped.
+/// A home folder and a program. Dropping it removes the folder.
 pub struct World {
     program: PathBuf,
     home: TempDir,
     variables: Vec<(String, PathBuf)>,
 }
 
-/// What a run said and how it ended.
+/// The output of one run and its exit code; `None` if a signal ended it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Said {
+pub struct ProgramOutput {
     pub stdout: String,
     pub stderr: String,
     pub code: Option<i32>,
@@ -31,7 +31,7 @@ impl World {
         World { program: program.into(), home, variables: Vec::new() }
     }
 
-    /// The same with a variable that names a folder.
+    /// Adds a variable of the environment that names a folder.
     pub fn with(mut self, variable: &str, folder: impl Into<PathBuf>) -> World {
         self.variables.push((variable.to_owned(), folder.into()));
         self
@@ -42,17 +42,17 @@ impl World {
     }
 
     /// Runs the program with nothing on its stdin.
-    pub fn run(&self, arguments: &[&str]) -> Said {
+    pub fn run(&self, arguments: &[&str]) -> ProgramOutput {
         self.run_with_input(arguments, b"")
     }
 
     /// Starts the program and lets it run.
-    pub fn start(&self, arguments: &[&str]) -> Running {
-        Running::start(self.command(arguments))
+    pub fn start(&self, arguments: &[&str]) -> RunningProgram {
+        RunningProgram::start(self.command(arguments))
     }
 
     /// Runs the program with `input` on its stdin.
-    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Said {
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> ProgramOutput {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -61,22 +61,23 @@ impl World {
             .spawn()
             .expect("the program starts");
         let mut stdin = child.stdin.take().expect("stdin is piped");
-        // A program that does not read to the end is free to; the broken pipe is its answer.
+        // The program need not read all of its stdin; it may end first, which breaks the pipe.
         let _ = stdin.write_all(input);
         drop(stdin);
         let output = child.wait_with_output().expect("the program ends");
         let text = |bytes: Vec<u8>| {
             let home = self.home().to_str().expect("a plain path");
+            // The folder has another name in each run; snapshots need the same text.
             String::from_utf8_lossy(&bytes).replace(home, "~")
         };
-        Said {
+        ProgramOutput {
             stdout: text(output.stdout),
             stderr: text(output.stderr),
             code: output.status.code(),
         }
     }
 
-    /// The program with this world around it, not yet started.
+    /// The program with this home and environment, not yet started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.home()).env_clear().env("HOME", self.home());
@@ -86,8 +87,8 @@ impl World {
     }
 }
 
-/// Everything in one text, for snapshots.
-impl std::fmt::Display for Said {
+/// Prints stdout, stderr and exit code as one text, for snapshots.
+impl std::fmt::Display for ProgramOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.stdout)?;
         if !self.stderr.is_empty() {

@@ -9,34 +9,34 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use testkit::{Running, Said, World};
+use testkit::{ProgramOutput, RunningProgram, World};
 
 use crate::{empty, import};
 
 /// A bus of the journal's own, once it listens.
-fn serve(world: &World) -> Running {
+fn serve(world: &World) -> RunningProgram {
     let running = world.start(&["bus", "serve"]);
     while world.run(&["bus", "stats"]).code != Some(0) {}
     running
 }
 
 /// A listener, once the bus has accepted it.
-fn listen(world: &World, options: &[&str]) -> Running {
+fn listen(world: &World, options: &[&str]) -> RunningProgram {
     let listener = world.start(&[&["bus", "listen"], options].concat());
     while !hears(world, &listener) {}
     listener
 }
 
 /// Whether the bus knows it.
-pub(crate) fn hears(world: &World, listener: &Running) -> bool {
+pub(crate) fn hears(world: &World, listener: &RunningProgram) -> bool {
     let said = world.run(&["bus", "stats", "--json"]);
     let stats: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    stats["clients"].as_array().unwrap().iter().any(|client| client["pid"] == listener.id())
+    stats["clients"].as_array().unwrap().iter().any(|client| client["pid"] == listener.process_id())
 }
 
 /// Ends it as people do.
-fn interrupt(running: &Running) {
-    let words = ["-INT".to_owned(), running.id().to_string()];
+fn interrupt(running: &RunningProgram) {
+    let words = ["-INT".to_owned(), running.process_id().to_string()];
     assert!(Command::new("kill").args(words).status().unwrap().success());
 }
 
@@ -302,7 +302,7 @@ fn pretty_output_is_harmless() {
 fn serve_refuses_a_second_server() {
     let world = empty();
     let bus = serve(&world);
-    let id = bus.id();
+    let id = bus.process_id();
     let health = world.home().join(".local/share/hansard/health");
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(health.clone()), 0o700);
@@ -330,7 +330,7 @@ fn stats_are_a_table_or_json() {
     let world = empty();
     let _bus = serve(&world);
     assert_eq!(world.run(&["bus", "send", "a\u{1b}[1m", "b", "ts=1"]).code, Some(0));
-    let Said { stdout, code, .. } = world.run(&["bus", "stats"]);
+    let ProgramOutput { stdout, code, .. } = world.run(&["bus", "stats"]);
     assert_eq!(code, Some(0));
     assert!(stdout.contains(" messages,") && !stdout.contains('\u{1b}'), "{stdout}");
     let stats = world.run(&["bus", "stats", "--json"]).stdout;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use testkit::{Dice, Running, Transcripts};
+use testkit::{Dice, RunningProgram, Transcripts};
 
 use crate::ingest::{ingest, reading};
 use crate::ingest_crash::{assert_held, held};
@@ -12,7 +12,7 @@ use crate::{empty, json};
 
 /// Takes in what rounds bring until the journal has had `events` more.
 #[track_caller]
-fn wait_for(running: &mut Running, events: u64) {
+fn wait_for(running: &mut RunningProgram, events: u64) {
     let mut seen = 0;
     while seen < events {
         let line = running.line().expect("it goes on");
@@ -186,7 +186,7 @@ fn second_ingest_is_refused() {
     for arguments in [&["ingest"][..], &["ingest", "--once"]] {
         let said = world.run(arguments);
         assert_eq!(said.code, Some(1), "{said}");
-        let holder = format!("process {} does so already", running.id());
+        let holder = format!("process {} does so already", running.process_id());
         assert!(said.stderr.contains(&holder), "{said}");
     }
     assert_eq!(running.terminate().code, Some(0));

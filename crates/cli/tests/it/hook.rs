@@ -293,7 +293,7 @@ fn stuck_daemon_does_not_delay_a_hook() {
     let world = with_session();
     let daemon = up(&world);
     let signal = |name: &str| {
-        let sent = Command::new("kill").args([name, &daemon.id().to_string()]).status();
+        let sent = Command::new("kill").args([name, &daemon.process_id().to_string()]).status();
         assert!(sent.unwrap().success());
     };
     signal("-STOP");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Dice, Running};
+use testkit::{Dice, RunningProgram};
 
 use crate::hook::{asked, call, events, failures, ingest, journal, names, payload, with_session};
 use crate::ingest_crash::crashes;
@@ -100,7 +100,7 @@ fn spooled_calls_are_recorded_once_after_kills() {
     let mut dice = Dice::from_environment();
     println!("HANSARD_TEST_SEED={}", dice.seed());
     for _ in 0..crashes().div_ceil(SHARE).min(20) {
-        let mut daemon: Running = up(&world);
+        let mut daemon: RunningProgram = up(&world);
         daemon.goes_on_for(Duration::from_micros(dice.below(40_000)));
         daemon.kill();
     }

@@ -33,7 +33,7 @@ mod status; // what sessions do, and why
 mod bus; // messages between processes
 mod supervise; // services and tasks
 
-use testkit::{Said, World};
+use testkit::{ProgramOutput, World};
 
 /// A world with the sample imported.
 fn sample() -> World {
@@ -47,12 +47,12 @@ fn empty() -> World {
     World::new(env!("CARGO_BIN_EXE_hansard"))
 }
 
-fn import(world: &World, lines: &str) -> Said {
+fn import(world: &World, lines: &str) -> ProgramOutput {
     world.run_with_input(&["import"], lines.as_bytes())
 }
 
 /// The JSON of a run that went well, one value per line.
-fn json(said: &Said) -> Vec<serde_json::Value> {
+fn json(said: &ProgramOutput) -> Vec<serde_json::Value> {
     assert_eq!(said.code, Some(0), "{said}");
     said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use event::Time;
 use serde_json::{Value, json};
-use testkit::{Endpoint, Heard, Reply, World};
+use testkit::{Endpoint, ModelReply, ModelRequest, World};
 
 use crate::chain_crash::{journal, live, read, segments};
 use crate::up::up;
@@ -61,7 +61,7 @@ pub(crate) fn turn(world: &World, session: &str, number: u32, asked: &str) {
 }
 
 /// The answer of a good model, in fences, to every question.
-pub(crate) fn good(kind: &str, heard: &Heard) -> Reply {
+pub(crate) fn good(kind: &str, heard: &ModelRequest) -> ModelReply {
     let is_digest = heard.body.contains("5 to 15 facts");
     let said = match is_digest {
         true => json!({"title": "A parser for streams", "tags": ["parser"], "priority": "high",
@@ -69,7 +69,7 @@ pub(crate) fn good(kind: &str, heard: &Heard) -> Reply {
                 "replaces": [1]}]}),
         false => json!({"recent": "wrote the stream parser"}),
     };
-    Reply::said(kind, &format!("<think>Hm.</think>\n```json\n{said}\n```"))
+    ModelReply::said(kind, &format!("<think>Hm.</think>\n```json\n{said}\n```"))
 }
 
 /// What a command says as soon as it says what is waited for.
@@ -153,7 +153,7 @@ fn check_kind(kind: &'static str) {
     let heard = endpoint.wait_for(2);
     assert!(heard.iter().all(|heard| !heard.body.contains("16C7e42F292c69")), "{heard:?}");
     assert!(heard.iter().any(|heard| heard.body.contains("[redacted:github_token]")));
-    let lets_in = |heard: &Heard| {
+    let lets_in = |heard: &ModelRequest| {
         let bearer = heard.header("authorization").map(str::to_owned);
         heard.header("x-api-key").map(str::to_owned).or(bearer)
     };
@@ -181,7 +181,7 @@ fn mistral_endpoint_titles_and_digests() {
 fn killed_daemon_keeps_one_answer() {
     // The first request gets no answer.
     let endpoint = Endpoint::start(|number, heard| match number {
-        0 => Reply::Silence,
+        0 => ModelReply::Silence,
         _ => good("openai", heard),
     });
     let world = asking("openai", &endpoint.url(), "");
@@ -216,7 +216,7 @@ fn killed_daemon_keeps_one_answer() {
 #[test]
 fn slow_endpoint_is_given_time() {
     let endpoint = Endpoint::start(|number, heard| match number {
-        0 => Reply::Whole {
+        0 => ModelReply::Whole {
             status: 429,
             headers: vec![("retry-after", "1".to_owned())],
             body: "{}".to_owned(),
@@ -267,7 +267,7 @@ fn without_answer_facts_are_used() {
 
 #[test]
 fn no_command_waits_for_a_model() {
-    let endpoint = Endpoint::start(|_, _| Reply::Silence);
+    let endpoint = Endpoint::start(|_, _| ModelReply::Silence);
     let world = asking("openai", &endpoint.url(), "timeout_seconds = 600");
     let daemon = up(&world);
     turn(&world, "s0", 0, "Write a stream parser");
@@ -306,7 +306,7 @@ fn digest_is_rewritten_with_model_words() {
 
 #[test]
 fn junk_answers_are_given_up() {
-    let endpoint = Endpoint::start(|_, _| Reply::said("anthropic", "I would rather not {..."));
+    let endpoint = Endpoint::start(|_, _| ModelReply::said("anthropic", "I would rather not {..."));
     let world = asking("anthropic", &endpoint.url(), "");
     let daemon = up(&world);
     live(&world, "s", 0);
@@ -324,7 +324,7 @@ fn junk_answers_are_given_up() {
 
 #[test]
 fn model_can_be_changed_and_stopped() {
-    let first = Endpoint::start(|_, _| Reply::status(401));
+    let first = Endpoint::start(|_, _| ModelReply::status(401));
     let second = Endpoint::start(|_, heard| good("openai", heard));
     let world = asking("openai", &first.url(), "key = 'k-in-the-file'");
     let daemon = up(&world);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use testkit::{Dice, Endpoint, Heard, Reply};
+use testkit::{Dice, Endpoint, ModelReply, ModelRequest};
 
 use crate::ingest_crash::crashes;
 use crate::json;
@@ -20,7 +20,7 @@ const SHARE: u32 = 8;
 const SESSIONS: u64 = 3;
 
 /// What a request is about: which question, and the text it is asked about.
-fn matter(heard: &Heard) -> (bool, String) {
+fn matter(heard: &ModelRequest) -> (bool, String) {
     let text = heard.json()["messages"][1]["content"].as_str().unwrap().to_owned();
     let (_, transcript) = text.split_once("<transcript>").unwrap();
     (heard.body.contains("5 to 15 facts"), transcript.to_owned())
@@ -36,7 +36,7 @@ fn each_range_is_answered_once() {
     // Two times out of three there is no answer before the kill.
     let endpoint = Endpoint::start(move |number, heard| {
         match number % 3 < 2 && !calm.load(Ordering::Relaxed) {
-            true => Reply::Silence,
+            true => ModelReply::Silence,
             false => good("openai", heard),
         }
     });

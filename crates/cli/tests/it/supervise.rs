@@ -236,7 +236,7 @@ fn sighup_reloads_services() {
     let mut listener = world.start(&["bus", "listen", "--event", "started"]);
     while !crate::bus::hears(&world, &listener) {}
     write_services(&world, "[[service]]\nname = 'one'\ncmd = ['/bin/sleep', '1000']\n");
-    let words = ["-HUP".to_owned(), daemon.id().to_string()];
+    let words = ["-HUP".to_owned(), daemon.process_id().to_string()];
     assert!(std::process::Command::new("kill").args(words).status().unwrap().success());
     let started = listener.line().unwrap();
     assert!(started.contains(r#""service":"one""#), "{started}");

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use event::Time;
 use serde_json::Value;
-use testkit::{Running, Transcripts, World};
+use testkit::{RunningProgram, Transcripts, World};
 
 use crate::bus::hears;
 use crate::chain_crash::live;
@@ -20,21 +20,21 @@ use crate::{empty, json};
 
 /// A daemon that answers.
 #[track_caller]
-pub(crate) fn up(world: &World) -> Running {
+pub(crate) fn up(world: &World) -> RunningProgram {
     let mut running = world.start(&["--json", "up"]);
     let Some(ready) = running.line() else { panic!("it ended: {}", running.end()) };
     let ready: Value = serde_json::from_str(&ready).unwrap();
-    assert_eq!(ready["pid"], running.id());
+    assert_eq!(ready["pid"], running.process_id());
     running
 }
 
 /// A listener that starts at a position.
-fn listen(world: &World, options: &[&str]) -> Running {
+fn listen(world: &World, options: &[&str]) -> RunningProgram {
     world.start(&[&["bus", "listen", "--tract", "cortex"], options].concat())
 }
 
 #[track_caller]
-fn hear(listener: &mut Running) -> Value {
+fn hear(listener: &mut RunningProgram) -> Value {
     loop {
         let line = listener.line().expect("there is more to hear");
         let message: Value = serde_json::from_str(&line).unwrap();
@@ -210,13 +210,19 @@ fn second_daemon_is_refused() {
     for arguments in [&["up"][..], &["up", "--detach"]] {
         let said = world.run(arguments);
         assert_eq!(said.code, Some(1), "{said}");
-        assert!(said.stderr.contains(&format!("already running (pid {})", daemon.id())), "{said}");
+        assert!(
+            said.stderr.contains(&format!("already running (pid {})", daemon.process_id())),
+            "{said}"
+        );
         assert!(said.stderr.contains("`hansard status`"), "{said}");
     }
     for arguments in [&["ingest"][..], &["ingest", "--once"]] {
         let said = world.run(arguments);
         assert_eq!(said.code, Some(1), "{said}");
-        assert!(said.stderr.contains(&format!("the daemon (pid {})", daemon.id())), "{said}");
+        assert!(
+            said.stderr.contains(&format!("the daemon (pid {})", daemon.process_id())),
+            "{said}"
+        );
     }
     assert_eq!(world.run(&["bus", "stats"]).code, Some(0));
     assert_eq!(daemon.terminate().code, Some(0));
@@ -227,7 +233,7 @@ fn further_signals_hurry_an_orderly_stop() {
     let world = empty();
     ask(&world, "s0", 0);
     let daemon = up(&world);
-    let pid = daemon.id().to_string();
+    let pid = daemon.process_id().to_string();
     let end = std::thread::scope(|scope| {
         scope.spawn(|| {
             let signal = || Command::new("kill").args(["-TERM", &pid]).status().unwrap();
@@ -354,7 +360,7 @@ fn services_and_tasks_end_with_the_daemon() {
     };
     assert_eq!(part("capture"), Some("running".into()), "{status}");
     assert_eq!(status["disk"], "ok", "{status}");
-    assert_eq!(status["services"][0]["pid"], daemon.id(), "{status}");
+    assert_eq!(status["services"][0]["pid"], daemon.process_id(), "{status}");
     let service = status["services"][1]["pid"].as_u64().unwrap();
     let request =
         r#"{"tract":"supervisor","event":"request","ref":"r1","cmd":["hansard","doctor"]}"#;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use testkit::{Dice, Running, Transcripts, World};
+use testkit::{Dice, RunningProgram, Transcripts, World};
 
 use crate::ingest::{ingest, reading};
 use crate::ingest_crash::{assert_held, crashes, held};
@@ -54,7 +54,7 @@ fn killed_daemon_publishes_every_event_once() {
 /// The positions of the first events for a subscriber that starts at 0.
 fn positions(world: &World, count: usize) -> Vec<u64> {
     let arguments = ["bus", "listen", "--tract", "cortex", "--from", "0"];
-    let mut listener: Running = world.start(&arguments);
+    let mut listener: RunningProgram = world.start(&arguments);
     let mut positions = Vec::new();
     while positions.len() < count {
         let line = listener.line().expect("there is more to hear");

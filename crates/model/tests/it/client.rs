@@ -7,7 +7,7 @@ use event::Kind;
 use expect_test::{Expect, expect};
 use model::{AskError, Client, EpochFacts, Purpose, Question};
 use serde_json::json;
-use testkit::{Endpoint, Reply};
+use testkit::{Endpoint, ModelReply};
 
 use crate::{at, event, settings};
 
@@ -28,7 +28,7 @@ fn ask(kind: &str, url: &str, table: &str) -> Result<String, AskError> {
 
 #[track_caller]
 fn check_dialect(kind: &'static str, expected: Expect) {
-    let endpoint = Endpoint::start(move |_, _| Reply::said(kind, "{\"said\": true}"));
+    let endpoint = Endpoint::start(move |_, _| ModelReply::said(kind, "{\"said\": true}"));
     let said = ask(kind, &endpoint.url(), "key_env = 'K'").unwrap();
     assert_eq!(said, "{\"said\": true}");
     let heard = &endpoint.heard()[0];
@@ -85,7 +85,7 @@ fn each_dialect_has_its_request() {
 }
 
 /// The error after one reply.
-fn after(reply: Reply) -> AskError {
+fn after(reply: ModelReply) -> AskError {
     let endpoint = Endpoint::start(move |_, _| reply.clone());
     let failure = ask("openai", &endpoint.url(), "key_env = 'K'\ntimeout_seconds = 5").unwrap_err();
     // The client sends one request; retries are the decision of the caller.
@@ -96,7 +96,7 @@ fn after(reply: Reply) -> AskError {
 
 #[test]
 fn refusals_are_distinguished() {
-    let status = |status| after(Reply::status(status));
+    let status = |status| after(ModelReply::status(status));
     assert_eq!(status(400), AskError::Refused { status: 400 });
     assert_eq!(status(404), AskError::Refused { status: 404 });
     assert_eq!(status(401), AskError::KeyRefused { status: 401 });
@@ -104,10 +104,10 @@ fn refusals_are_distinguished() {
     assert_eq!(status(529), AskError::Busy { status: 529, retry_after: None });
     // Redirects are not followed.
     let headers = vec![("location", "http://127.0.0.1:1/".to_owned())];
-    let moved = Reply::Whole { status: 307, headers, body: String::new() };
+    let moved = ModelReply::Whole { status: 307, headers, body: String::new() };
     assert_eq!(after(moved), AskError::Refused { status: 307 });
     let headers = vec![("retry-after", "17".to_owned())];
-    let busy = Reply::Whole { status: 429, headers, body: String::new() };
+    let busy = ModelReply::Whole { status: 429, headers, body: String::new() };
     let retry_after = Some(Duration::from_secs(17));
     assert_eq!(after(busy), AskError::Busy { status: 429, retry_after });
 }
@@ -115,8 +115,9 @@ fn refusals_are_distinguished() {
 #[test]
 fn partial_answer_is_refused() {
     let is_failed = |reply| matches!(after(reply), AskError::Failed(_));
-    assert!(is_failed(Reply::Cut("{\"choices\": [{\"mess".to_owned())));
-    let body = |body: &str| Reply::Whole { status: 200, headers: vec![], body: body.to_owned() };
+    assert!(is_failed(ModelReply::Cut("{\"choices\": [{\"mess".to_owned())));
+    let body =
+        |body: &str| ModelReply::Whole { status: 200, headers: vec![], body: body.to_owned() };
     assert!(is_failed(body("<html>it works</html>")));
     assert!(is_failed(body("")));
     assert!(is_failed(body(r#"{"choices":[]}"#)));
@@ -129,7 +130,7 @@ fn partial_answer_is_refused() {
 
 #[test]
 fn request_times_out() {
-    let endpoint = Endpoint::start(|_, _| Reply::Silence);
+    let endpoint = Endpoint::start(|_, _| ModelReply::Silence);
     let failure = ask("mistral", &endpoint.url(), "timeout_seconds = 1").unwrap_err();
     assert!(matches!(failure, AskError::Failed(_)), "{failure}");
     // An endpoint without TLS.

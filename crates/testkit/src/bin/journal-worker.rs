@@ -1,7 +1,8 @@
-//! A program to be killed, starved and raced: it works on a journal and says what it has done.
+//! A program that tests kill, starve of disk space and race: it works on a journal and prints what
+//! it has done.
 //!
-//! It says a thing only once the journal has said it, a line each, so whoever reads along knows
-//! what must still be there afterwards.
+//! It prints a line only after the journal has confirmed the work, so that the test knows what must
+//! still be there after a kill.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -32,7 +33,7 @@ const BALLAST_BYTES: usize = 2 * 1024 * 1024;
 /// Events of one batch when many are wanted quickly.
 const MANY: u64 = 64;
 
-type Done = Result<(), Box<dyn Error>>;
+type WorkResult = Result<(), Box<dyn Error>>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,47 +41,47 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The reader may be gone; there is nobody else to tell.
+            // The test may be gone, and there is no other place to report to.
             let _ = say(&format!("failed {error:?}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(arguments: &[&str]) -> Done {
+fn run(arguments: &[&str]) -> WorkResult {
     say("started")?;
     let [mode, store, dir, rest @ ..] = arguments else { return Err("MODE STORE DIR".into()) };
-    let place = Place { store: kind(store)?, dir: PathBuf::from(dir) };
+    let worker = WorkerJournal { store: kind(store)?, dir: PathBuf::from(dir) };
     match (*mode, rest) {
-        ("append", []) => append(&place, u64::MAX),
-        ("append", [last]) => append(&place, last.parse()?),
-        ("pour", []) => pour(&place),
-        ("reopen", []) => reopen(&place),
-        ("fork", [prefix]) => fork(&place, prefix),
-        ("open", []) => open(&place),
-        ("repair", []) => repair(&place),
-        ("stay", []) => stay(&place),
-        ("look", [name]) => look(&place.dir.join(name)),
+        ("append", []) => append(&worker, u64::MAX),
+        ("append", [last]) => append(&worker, last.parse()?),
+        ("pour", []) => pour(&worker),
+        ("reopen", []) => reopen(&worker),
+        ("fork", [prefix]) => fork(&worker, prefix),
+        ("open", []) => open(&worker),
+        ("repair", []) => repair(&worker),
+        ("stay", []) => stay(&worker),
+        ("look", [name]) => look(&worker.dir.join(name)),
         ("add", [session, writer, count]) => {
-            add(&place, &SessionId::new(session)?, writer.parse()?, count.parse()?)
+            add(&worker, &SessionId::new(session)?, writer.parse()?, count.parse()?)
         }
-        ("write", [seconds]) => write(&place, Duration::from_secs(seconds.parse()?)),
-        ("fill", [ballast]) => fill(&place, Path::new(ballast)),
-        ("follow", []) => follow(&place),
+        ("write", [seconds]) => write(&worker, Duration::from_secs(seconds.parse()?)),
+        ("fill", [ballast]) => fill(&worker, Path::new(ballast)),
+        ("follow", []) => follow(&worker),
         ("answer", [session, by, approvals @ ..]) => {
-            answer(&place, &SessionId::new(session)?, by, approvals)
+            answer(&worker, &SessionId::new(session)?, by, approvals)
         }
         _ => Err(format!("no such work: {arguments:?}").into()),
     }
 }
 
 /// Where the journal is, and how it is kept.
-struct Place {
+struct WorkerJournal {
     store: StoreKind,
     dir: PathBuf,
 }
 
-impl Place {
+impl WorkerJournal {
     fn open(&self) -> Result<Journal, journal::OpenError> {
         Journal::open_or_create(&self.dir, &Options { store: self.store, ..Options::default() })
     }
@@ -94,21 +95,21 @@ fn kind(name: &str) -> Result<StoreKind, Box<dyn Error>> {
     }
 }
 
-/// One line to whoever reads along, at once.
+/// Prints one line for the test and flushes it, so that a kill does not lose it.
 fn say(line: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}")?;
     stdout.flush()
 }
 
-/// Waits until the other side says a line.
+/// Waits for a line on stdin.
 fn wait_for_word() -> std::io::Result<()> {
     std::io::stdin().lock().read_line(&mut String::new()).map(drop)
 }
 
 /// Reads the source of numbers up to `last`. Goes on behind another reader of the same source.
-fn append(place: &Place, last: u64) -> Done {
-    let journal = place.open()?;
+fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
+    let journal = worker.open()?;
     say("opened")?;
     let mut read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
     while read < last {
@@ -133,8 +134,8 @@ fn append(place: &Place, last: u64) -> Done {
 }
 
 /// Reads the source that fills a log, for ever.
-fn pour(place: &Place) -> Done {
-    let journal = place.open()?;
+fn pour(worker: &WorkerJournal) -> WorkResult {
+    let journal = worker.open()?;
     say("opened")?;
     let mut read = numbered::read_up_to(journal.source_position(bulk::SOURCE)?);
     loop {
@@ -145,9 +146,9 @@ fn pour(place: &Place) -> Done {
 }
 
 /// Opens the journal, reads a little more of the source, closes it, and begins again.
-fn reopen(place: &Place) -> Done {
+fn reopen(worker: &WorkerJournal) -> WorkResult {
     loop {
-        let journal = place.open()?;
+        let journal = worker.open()?;
         say("opened")?;
         let read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
         journal.append(numbered::batch(read, 3))?;
@@ -162,8 +163,8 @@ fn reopen(place: &Place) -> Done {
 
 /// Branches off again and again, each fork standing on the one before, with a prompt in the same
 /// batch.
-fn fork(place: &Place, prefix: &str) -> Done {
-    let journal = place.open()?;
+fn fork(worker: &WorkerJournal, prefix: &str) -> WorkResult {
+    let journal = worker.open()?;
     say("opened")?;
     let mut parent = numbered::session_of(1);
     for number in 1u64.. {
@@ -189,8 +190,8 @@ fn fork(place: &Place, prefix: &str) -> Done {
 }
 
 /// Opens and closes, which migrates an older format.
-fn open(place: &Place) -> Done {
-    let journal = Journal::open(&place.dir, &Options::default())?;
+fn open(worker: &WorkerJournal) -> WorkResult {
+    let journal = Journal::open(&worker.dir, &Options::default())?;
     say("opened")?;
     drop(journal);
     say("closed")?;
@@ -198,8 +199,8 @@ fn open(place: &Place) -> Done {
 }
 
 /// Opens and repairs.
-fn repair(place: &Place) -> Done {
-    let journal = place.open()?;
+fn repair(worker: &WorkerJournal) -> WorkResult {
+    let journal = worker.open()?;
     say("opened")?;
     journal.doctor(true, Time::from_millis(2_000_000_000_000))?;
     say("repaired")?;
@@ -207,8 +208,8 @@ fn repair(place: &Place) -> Done {
 }
 
 /// Opens the journal, searches it, and does nothing until a word comes; then it searches again.
-fn stay(place: &Place) -> Done {
-    let journal = place.open()?;
+fn stay(worker: &WorkerJournal) -> WorkResult {
+    let journal = worker.open()?;
     let query = Query::new("number");
     journal.search(&query)?;
     say("ready")?;
@@ -218,16 +219,16 @@ fn stay(place: &Place) -> Done {
 }
 
 /// Says whether other processes use a database, as SQLite would ask.
-fn look(file: &Path) -> Done {
+fn look(file: &Path) -> WorkResult {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(file)?;
     let locked = rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
     say(if locked.is_ok() { "free" } else { "in use" })?;
     Ok(())
 }
 
-/// Adds `count` events to one session, whoever else does.
-fn add(place: &Place, session_id: &SessionId, writer: u16, count: u64) -> Done {
-    let journal = place.open()?;
+/// Adds `count` events to one session, beside other writers.
+fn add(worker: &WorkerJournal, session_id: &SessionId, writer: u16, count: u64) -> WorkResult {
+    let journal = worker.open()?;
     say("ready")?;
     wait_for_word()?;
     let mut next = 1;
@@ -242,7 +243,7 @@ fn add(place: &Place, session_id: &SessionId, writer: u16, count: u64) -> Done {
                 }
                 next = end + 1;
             }
-            // The other one writes a lot; trying again is what the error asks for.
+            // Another writer holds the journal; the error asks to try again.
             Err(AppendError::Busy { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -251,8 +252,8 @@ fn add(place: &Place, session_id: &SessionId, writer: u16, count: u64) -> Done {
 }
 
 /// Reads the source of numbers as fast as it goes, for a time; then ends with a word to followers.
-fn write(place: &Place, time: Duration) -> Done {
-    let journal = place.open()?;
+fn write(worker: &WorkerJournal, time: Duration) -> WorkResult {
+    let journal = worker.open()?;
     say("opened")?;
     let began = Instant::now();
     let mut read = 0;
@@ -268,9 +269,9 @@ fn write(place: &Place, time: Duration) -> Done {
 
 /// Appends until the disk is full, looks at what is there, makes room by removing `ballast`, and
 /// appends on.
-fn fill(place: &Place, ballast: &Path) -> Done {
+fn fill(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
     std::fs::write(ballast, vec![0; BALLAST_BYTES])?;
-    let journal = place.open()?;
+    let journal = worker.open()?;
     let mut read = 0;
     let refused = loop {
         match journal.append(numbered::batch(read, MANY)) {
@@ -283,12 +284,12 @@ fn fill(place: &Place, ballast: &Path) -> Done {
     expect_exactly(&journal, read)?;
     drop(journal);
     // A full disk may be too full for opening too; what matters is that it says so.
-    match place.open() {
+    match worker.open() {
         Ok(journal) => expect_exactly(&journal, read)?,
         Err(error) => say(&format!("not opened {error:?}"))?,
     }
     std::fs::remove_file(ballast)?;
-    let journal = place.open()?;
+    let journal = worker.open()?;
     expect_exactly(&journal, read)?;
     journal.append(numbered::batch(read, MANY))?;
     expect_exactly(&journal, read + MANY)?;
@@ -297,7 +298,7 @@ fn fill(place: &Place, ballast: &Path) -> Done {
 }
 
 /// The first `count` numbered events are there, and nothing else.
-fn expect_exactly(journal: &Journal, count: u64) -> Done {
+fn expect_exactly(journal: &Journal, count: u64) -> WorkResult {
     let source = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
     let mut number = 0;
     loop {
@@ -320,8 +321,8 @@ fn expect_exactly(journal: &Journal, count: u64) -> Done {
 
 /// Follows everything from the beginning until the writer's last word. Positions come without a
 /// gap, numbers too, and never late.
-fn follow(place: &Place) -> Done {
-    let journal = place.open()?;
+fn follow(worker: &WorkerJournal) -> WorkResult {
+    let journal = worker.open()?;
     let mut news = journal.follow(FollowFrom::Beginning, OnLag::CatchUp)?;
     say("opened")?;
     let (mut next, mut behind) = (1, 0u64);
@@ -352,9 +353,14 @@ fn follow(place: &Place) -> Done {
     }
 }
 
-/// Allows every one of the approvals, each at a word, unless somebody else was faster.
-fn answer(place: &Place, session_id: &SessionId, by: &str, approvals: &[&str]) -> Done {
-    let host = Host::new(place.open()?, Arc::new(Ticks::of(by)));
+/// Allows each approval after a line on stdin; another process may have resolved it before.
+fn answer(
+    worker: &WorkerJournal,
+    session_id: &SessionId,
+    by: &str,
+    approvals: &[&str],
+) -> WorkResult {
+    let host = Host::new(worker.open()?, Arc::new(Ticks::for_writer(by)));
     let session = Session::open(&host, session_id.clone())?;
     say("ready")?;
     for approval_id in approvals {
@@ -375,14 +381,14 @@ fn answer(place: &Place, session_id: &SessionId, by: &str, approvals: &[&str]) -
     Ok(())
 }
 
-/// A clock that counts, and ids that name who made them.
+/// A clock that counts, and ids that contain the process that made them.
 struct Ticks {
     by: u8,
     ticks: AtomicU64,
 }
 
 impl Ticks {
-    fn of(by: &str) -> Ticks {
+    fn for_writer(by: &str) -> Ticks {
         Ticks { by: by.bytes().fold(0, u8::wrapping_add), ticks: AtomicU64::new(1) }
     }
 }

@@ -16,7 +16,7 @@ use super::output::{Use, use_tool};
 use super::project::Project;
 use super::random::Random;
 use super::template::push_uuid;
-use super::{NEEDLES, Shape, World};
+use super::{NEEDLES, SessionLength, World};
 
 pub(super) struct Life {
     random: Random,
@@ -26,7 +26,7 @@ pub(super) struct Life {
     provider_session_id: String,
     project: usize,
     script: Script,
-    shape: Shape,
+    shape: SessionLength,
     turns_left: u64,
     turn: u64,
     messages: u64,
@@ -53,7 +53,7 @@ const GLANCE_CHARS: usize = 120;
 const SIGNATURE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 impl Life {
-    pub(super) fn new(mut random: Random, world: &World, shape: Shape) -> Life {
+    pub(super) fn new(mut random: Random, world: &World, shape: SessionLength) -> Life {
         let (provider, model) = match random.below(10) {
             0..=5 => ("claude", "claude-sonnet-4-5"),
             6..=8 => ("codex", "gpt-5.2-codex"),
@@ -67,9 +67,9 @@ impl Life {
             _ => Script::Latin,
         };
         let turns_left = match shape {
-            Shape::AsRecorded => random.along(TURNS),
-            Shape::One => u64::MAX,
-            Shape::Brief => 1,
+            SessionLength::AsRecorded => random.along(TURNS),
+            SessionLength::One => u64::MAX,
+            SessionLength::Brief => 1,
         };
         Life {
             session_id: None,
@@ -102,14 +102,14 @@ impl Life {
         self.turns_left -= 1;
         self.turn += 1;
         // One session must not be talked in one script alone.
-        if self.shape == Shape::One {
+        if self.shape == SessionLength::One {
             self.script = match self.random.below(20) {
                 0 => Script::Chinese,
                 1 => Script::Cyrillic,
                 _ => Script::Latin,
             };
         }
-        if self.shape == Shape::Brief {
+        if self.shape == SessionLength::Brief {
             return self.answer_briefly(world, project, &mut told);
         }
         self.tell(&mut told, &TurnStarted { agent_id: "main".to_owned() }, None);
