@@ -1,4 +1,4 @@
-//! What is known, in the shapes that commands print and HTTP answers.
+//! Converts sessions, statuses and usage into the types of `wire`, for commands and HTTP alike.
 
 use event::payload::SessionMode;
 use journal::SessionInfo;
@@ -7,7 +7,7 @@ use projection::{Facts, Origin, PriceTable, Projection, TitleOrigin, TurnOutcome
 
 use crate::status::SessionStatus;
 
-/// The provider of sessions we host.
+/// The provider of sessions that this program runs itself.
 const OURS: &str = "hansard";
 
 /// A session as the catalogue knows it, with what its events add up to.
@@ -24,7 +24,7 @@ pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::
             None => "main",
             Some(SessionMode::Fork) => "fork",
             Some(SessionMode::Resume) => "resume",
-            // What we run ourselves are children; what others ran, their subagents.
+            // A child of another agent is its subagent; only our own are called children.
             Some(SessionMode::Child) if info.provider != OURS => "subagent",
             Some(SessionMode::Child | SessionMode::Other(_)) => "child",
         },
@@ -49,10 +49,10 @@ pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::
     }
 }
 
-/// Who the title of a session comes from.
+/// The origin of a session's title.
 fn title_origin(info: &SessionInfo, facts: &Facts) -> Option<&'static str> {
-    let told = info.title.as_ref().map(|_| TitleOrigin::Given);
-    facts.title_origin().or(told).map(TitleOrigin::as_str)
+    let given = info.title.as_ref().map(|_| TitleOrigin::Given);
+    facts.title_origin().or(given).map(TitleOrigin::as_str)
 }
 
 pub fn turn(turn: projection::Turn) -> wire::Turn {
@@ -140,7 +140,7 @@ pub fn status(status: &SessionStatus) -> wire::Status {
     }
 }
 
-/// The same with everything that speaks against it, and what it was before.
+/// A status with the evidence that was overruled, and its history.
 pub fn explained(of: &SessionStatus) -> wire::Status {
     let overruled = of.verdict.overruled.iter().map(|other| wire::Overruled {
         evidence: evidence(&other.evidence),
@@ -159,7 +159,7 @@ pub fn explained(of: &SessionStatus) -> wire::Status {
     }
 }
 
-/// What a session wants of somebody, and what can be done about it from here.
+/// What a session needs from the user, and the commands that help.
 fn attention(status: &SessionStatus) -> Option<wire::Attention> {
     let attention = status.attention.as_ref()?;
     let can: &[&str] = match attention.want {
@@ -183,7 +183,7 @@ fn attention(status: &SessionStatus) -> Option<wire::Attention> {
     })
 }
 
-/// The sessions that want somebody, the most urgent first.
+/// The sessions that need the user, the most urgent first.
 pub fn wanting(statuses: &[SessionStatus]) -> Vec<&SessionStatus> {
     let mut wanting: Vec<&SessionStatus> =
         statuses.iter().filter(|status| status.attention.is_some()).collect();

@@ -1,4 +1,4 @@
-//! A session and everything that was kept of it, gone for good.
+//! Deletes a session and everything stored about it.
 
 use event::{SessionId, Time};
 use journal::{ForkPolicy, Journal, LineageError, ReadError, StorageError};
@@ -18,11 +18,11 @@ pub enum DeleteError {
     Segment(#[from] SegmentError),
 }
 
-/// Deletes a session, its segments, and the originals that told of nobody else. What its agent
-/// still writes to it is not recorded any more. Whoever is writing about it now is waited for.
+/// Deletes a session, its segments, and the originals that belong to no other session. What its agent
+/// still writes to it is not recorded any more. Waits for a write that is under way.
 ///
-/// The session goes first: after a crash in between, to delete it again removes what is left, and
-/// so does whoever reads what agents write next.
+/// The session goes first: after a crash in between, a second delete removes the rest, and so does the
+/// next ingest.
 pub fn delete(
     journal: &Journal,
     session: &SessionId,

@@ -1,5 +1,5 @@
-//! How the daemon does: its parts, and whether what happens can be recorded. The supervisor tells
-//! it with its status, as soon as there is one, and a small file tells it to those who only look.
+//! The health of the daemon: the state of its parts, and whether events can be recorded. The
+//! supervisor publishes it with its status, and a small file shows it to other processes.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -15,35 +15,36 @@ use wire::{Backlog, ModelHealth};
 use crate::instance::RunningDaemon;
 use wire::health_dir;
 
-/// Bytes of the file. It is made at the start and then written over, which a full disk takes too.
+/// The size of the file. It is allocated at the start and then overwritten in place, which works on a
+/// full disk too.
 const FILE_BYTES: usize = 4_096;
 
-/// Letters of an error in it, so that everything fits.
+/// Characters of an error in the file, so that everything fits.
 const ERROR_CHARS_MAX: usize = 400;
 
-/// How often a file is read that is being written.
+/// Tries to read the file: a read may meet it half written.
 const READS_MAX: usize = 3;
 
-/// How a daemon does, as it says itself.
+/// The health of a daemon, as it reports it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Condition {
-    /// A word on each part.
+    /// The state of each part, in one word.
     pub parts: BTreeMap<String, String>,
-    /// Why nothing can be recorded; nothing if it can.
+    /// Why events cannot be recorded; absent if they can.
     pub disk: Option<String>,
-    /// How far history has been read; nothing if all of it has.
+    /// How far history has been read; absent once it is complete.
     #[serde(default)]
     pub backlog: Option<Backlog>,
-    /// How it stands with the model that is asked; nothing if none is set up.
+    /// The state of the model; absent if the settings name none.
     #[serde(default)]
     pub model: Option<ModelHealth>,
-    /// Changes that were found by looking, and that the system did not tell.
+    /// Changes of files that polling found and the system did not report.
     #[serde(default)]
     pub misses: u64,
 }
 
 impl Condition {
-    /// How the daemon of a journal does; `None` if none runs.
+    /// Reads the health of a journal's daemon; `None` if none runs.
     pub fn load(journal: &Path) -> Option<Condition> {
         RunningDaemon::find(journal)?;
         let read =
@@ -51,7 +52,7 @@ impl Condition {
         (0..READS_MAX).find_map(read)
     }
 
-    /// What keeps it from recording what agents write.
+    /// Why it does not record what agents write; `None` if it does.
     pub fn trouble(&self) -> Option<String> {
         let is_waiting = self.parts.get("capture").is_some_and(|state| state == "waiting");
         let waiting = || "another process reads what agents write".to_owned();
@@ -68,19 +69,19 @@ pub(crate) struct Health {
 struct HealthState {
     condition: Condition,
     supervisor: Option<Arc<Supervisor>>,
-    /// None where it could not be made: then only the bus tells.
+    /// Absent if it could not be made; then only the bus has the health.
     file: Option<File>,
 }
 
 impl Health {
-    /// Begins to tell it in a folder.
+    /// Creates the file in a folder.
     pub(crate) fn open(folder: &Path) -> Health {
         let condition = Condition::default();
         let file = make(&path(folder)).ok();
         Health { state: Arc::new(Mutex::new(HealthState { condition, supervisor: None, file })) }
     }
 
-    /// From now on the supervisor tells it too.
+    /// From now on the supervisor publishes it too, beginning with the present state.
     pub(crate) fn publish_by(&self, supervisor: Arc<Supervisor>) {
         let mut state = self.lock();
         for (name, word) in &state.condition.parts {
@@ -101,7 +102,7 @@ impl Health {
         }
     }
 
-    /// Why nothing can be recorded; nothing if it can.
+    /// Sets why events cannot be recorded; `None` if they can.
     pub(crate) fn set_disk(&self, error: Option<String>) {
         let mut state = self.lock();
         let shown = |error: &String| error.chars().take(ERROR_CHARS_MAX).collect();
@@ -118,7 +119,7 @@ impl Health {
         state.write();
     }
 
-    /// How it stands with the model that is asked; nothing if none is to be.
+    /// Sets the state of the model; `None` if the settings name none.
     pub(crate) fn set_model(&self, model: Option<ModelHealth>) {
         let mut state = self.lock();
         let mut model = model;
@@ -131,7 +132,7 @@ impl Health {
         }
     }
 
-    /// So many more changes were not told by the system.
+    /// Counts further changes that the system did not report.
     pub(crate) fn add_misses(&self, misses: u64) {
         if misses > 0 {
             let mut state = self.lock();
@@ -140,7 +141,7 @@ impl Health {
         }
     }
 
-    /// How it does now.
+    /// The present health.
     pub(crate) fn condition(&self) -> Condition {
         self.lock().condition.clone()
     }
@@ -155,7 +156,7 @@ impl HealthState {
         let mut bytes = serde_json::to_vec(&self.condition).unwrap_or_default();
         bytes.resize(FILE_BYTES - 1, b' ');
         bytes.push(b'\n');
-        // Whoever only looks sees what was so before.
+        // On failure other processes see the former state.
         let _ = self.file.as_ref().map(|file| file.write_all_at(&bytes, 0));
     }
 }
@@ -164,7 +165,7 @@ fn path(folder: &Path) -> PathBuf {
     folder.join("daemon.json")
 }
 
-/// A file that has its room from now on.
+/// Creates the file with its full size, so that later writes need no room.
 fn make(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -179,7 +180,7 @@ mod tests {
     use crate::instance::Instance;
 
     #[test]
-    fn those_who_only_look_see_what_is_said() {
+    fn health_is_readable_by_other_processes() {
         let dir = tempfile::tempdir().expect("a folder can be made");
         std::fs::create_dir(health_dir(dir.path())).expect("a folder can be made");
         let instance = Instance::take(dir.path()).expect("nobody else is here");

@@ -1,4 +1,4 @@
-//! One daemon for a journal: a lock that is held for life, and a file that says who holds it.
+//! One daemon for a journal: a lock that the process holds until it ends, and a file with its pid.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal};
 use wire::health_dir;
 
-/// This process is the daemon of a journal, for as long as it lives.
+/// The lock that makes this process the daemon of a journal.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pid_path: PathBuf,
     _lock: File,
 }
 
-/// Why this process is not.
+/// Why this process could not become the daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
     #[error("already running{}", by_whom(*pid))]
@@ -57,7 +57,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // The lock is what counts; a number that is left behind belongs to nobody.
+        // The lock decides. A pid file that stays behind is ignored without it.
         let _ = fs::remove_file(&self.pid_path);
     }
 }
@@ -72,23 +72,24 @@ pub struct RunningDaemon {
 impl RunningDaemon {
     /// The daemon that runs on a journal; `None` if none does.
     pub fn find(journal: &Path) -> Option<RunningDaemon> {
-        // Asked first: to try the lock is to hold it for an instant, in which another could not.
+        // The pid file is read first: trying the lock holds it for a moment, in which a daemon that
+        // starts would be refused.
         let pid = pid(journal)?;
         let lock_path = lock_path(journal);
         let lock = open(&lock_path, false).ok()?;
         match lock.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(RunningDaemon { pid, lock_path }),
-            // Nobody holds it, or nobody can.
+            // The lock is free, or the file system has no locks.
             _ => None,
         }
     }
 
-    /// Asks it to end.
+    /// Asks the daemon to stop.
     pub fn stop(&self) -> io::Result<()> {
         self.signal(Signal::TERM)
     }
 
-    /// Asks it to read its settings again.
+    /// Asks the daemon to read its settings again.
     pub fn reload(&self) -> io::Result<()> {
         self.signal(Signal::HUP)
     }
@@ -99,7 +100,7 @@ impl RunningDaemon {
         Ok(rustix::process::kill_process(pid, signal)?)
     }
 
-    /// Waits until it has ended, however long that takes.
+    /// Waits without a limit until the daemon has ended.
     pub fn wait(&self) -> io::Result<()> {
         open(&self.lock_path, false)?.lock_shared()
     }
@@ -114,7 +115,7 @@ fn pid_path(journal: &Path) -> PathBuf {
 }
 
 fn pid(journal: &Path) -> Option<u32> {
-    // Whoever holds the lock may not have written its number yet.
+    // The holder of the lock may not have written its pid yet.
     fs::read_to_string(pid_path(journal)).ok()?.trim().parse().ok()
 }
 

@@ -1,6 +1,5 @@
-//! What the daemon says of itself: a file of JSON lines that is rotated, the log of the supervisor
-//! with its lines on tract `logs`, and whoever reads along. Saying something never fails and never
-//! waits for anybody.
+//! The daemon's log: a rotated file of JSON lines, the supervisor's log with its lines on tract
+//! `logs`, and the echo to the user. Logging never fails and never waits.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -15,10 +14,10 @@ use supervise::Supervisor;
 
 use crate::publish::REV;
 
-/// Bytes of the file. With more it becomes the newest of the old ones.
+/// The size at which the file is rotated.
 const FILE_MAX: u64 = 4 << 20;
 
-/// Old files that are kept; the oldest goes.
+/// Rotated files that are kept; the oldest is deleted.
 const OLD_MAX: u32 = 4;
 
 /// The daemon's log. Cheap to clone; all clones are the same.
@@ -27,7 +26,7 @@ pub(crate) struct Log {
     inner: Arc<LogInner>,
 }
 
-/// Who speaks.
+/// The part of the daemon that a line comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Component {
@@ -37,7 +36,7 @@ pub(crate) enum Component {
     Chain,
     Http,
     Model,
-    /// What is said of the bus is not said on the bus.
+    /// Lines about the bus are not published on the bus, or a full bus would fill itself.
     Bus,
 }
 
@@ -49,16 +48,16 @@ pub(crate) enum LogLevel {
     Error,
 }
 
-/// Reads along what a person should know.
+/// Receives the lines that the user should see.
 pub type Echo = Box<dyn Fn(&str) + Send + Sync>;
 
 struct LogInner {
     file: Mutex<LogFile>,
     bus: Handle,
     clock: fn() -> Time,
-    /// This run of the daemon, as messages name it before there is a supervisor.
+    /// The `ref` of messages until the supervisor has started.
     reference: String,
-    /// Whose log has the lines too. It outlives nobody for that.
+    /// Weak: logging must not keep the supervisor alive.
     supervisor: OnceLock<Weak<Supervisor>>,
     echo: Echo,
 }
@@ -80,9 +79,9 @@ impl Log {
         Log { inner: Arc::new(LogInner { file, bus, clock, reference, supervisor, echo }) }
     }
 
-    /// From now on everything is in the log of the supervisor, and told under its name and ref.
+    /// From now on the supervisor logs and publishes every line too, under its own name and ref.
     pub(crate) fn publish_by(&self, supervisor: &Arc<Supervisor>) {
-        // There is one supervisor in the life of a daemon.
+        // A daemon starts one supervisor, so the cell is empty.
         let _ = self.inner.supervisor.set(Arc::downgrade(supervisor));
     }
 
@@ -90,7 +89,7 @@ impl Log {
         self.say(LogLevel::Info, part, text.as_ref());
     }
 
-    /// What goes well and a person wants to know.
+    /// Logs a line that is no warning, and shows it to the user.
     pub(crate) fn tell(&self, part: Component, text: impl AsRef<str>) {
         self.info(part, text.as_ref());
         (self.inner.echo)(text.as_ref());
@@ -124,7 +123,7 @@ impl Log {
                 .with("stream", "log")
                 .with("line", text)
                 .with("rev", REV);
-            // Nobody to tell: the file has it.
+            // A bus without room loses the line; the file has it.
             let _ = message.build().map(|message| self.inner.bus.publish(message));
         }
     }
@@ -136,11 +135,11 @@ impl LogInner {
     }
 }
 
-/// The file, and those before it.
+/// The log file and its rotated predecessors.
 struct LogFile {
     path: PathBuf,
     open: Option<(File, u64)>,
-    /// Lines that could not be written, until one can.
+    /// Lines that could not be written since the last one that could.
     unwritten: u64,
 }
 
@@ -149,7 +148,7 @@ impl LogFile {
         LogFile { path, open: None, unwritten: 0 }
     }
 
-    /// Writes a line, or counts it: a full disk is no reason to stop.
+    /// Writes a line, or counts it: a full disk must not stop the daemon.
     fn write(&mut self, line: &str) {
         if self.try_write(line).is_none() {
             self.open = None;
@@ -177,7 +176,7 @@ impl LogFile {
         let len = fs::metadata(&self.path).map_or(0, |found| found.len());
         if len >= FILE_MAX {
             for number in (1..OLD_MAX).rev() {
-                // There may be fewer of them.
+                // There may be fewer rotated files.
                 let _ = fs::rename(self.old(number), self.old(number + 1));
             }
             fs::rename(&self.path, self.old(1)).ok()?;
@@ -201,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_is_rotated_and_the_oldest_goes() {
+    fn rotation_deletes_the_oldest_file() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
         let mut file = LogFile::new(dir.path().join("daemon.log"));
         let line = "x".repeat(1 << 20);
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_the_bus_is_not_said_on_it() {
+    fn lines_about_the_bus_are_not_published() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
         let server =
             bus::Server::bind(&dir.path().join("bus.sock"), bus::ServerSettings::default());
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_could_not_be_written_are_counted() {
+    fn unwritten_lines_are_counted() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
         let path = dir.path().join("health/daemon.log");
         let mut file = LogFile::new(path.clone());

@@ -1,7 +1,7 @@
-//! What people have set: `config.toml` in the journal's folder, read once into one struct.
+//! The settings: `config.toml` in the journal's folder, read into one struct.
 //!
-//! A file that cannot be understood stops capture: to record what somebody does not want recorded
-//! is worse than to record nothing.
+//! A file that cannot be parsed stops capture: to record what the user has excluded is worse than to
+//! record nothing.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::notify::NotificationSettings;
 /// The name of the file.
 const NAME: &str = "config.toml";
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -24,18 +24,18 @@ pub struct Settings {
     pub(crate) originals: Retention,
     pub(crate) http: HttpSettings,
     pub(crate) notifications: NotificationSettings,
-    /// Absent is none: nothing leaves this machine.
+    /// Absent means no model: nothing leaves this machine.
     pub(crate) model: Option<model::ModelSettings>,
 }
 
-/// The door for pages and programs on this machine.
+/// The HTTP server for pages and programs on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct HttpSettings {
     pub enabled: bool,
-    /// An address of this machine alone.
+    /// A loopback address.
     pub listen: IpAddr,
-    /// Absent is the usual one, or any other if that is taken.
+    /// Absent means the default port, or any free one if that is taken.
     pub port: Option<u16>,
 }
 
@@ -45,14 +45,14 @@ impl Default for HttpSettings {
     }
 }
 
-/// What is kept as it was written, and what leaves this machine, in words.
+/// What is stored unchanged and what leaves this machine, in words for `doctor`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Switches {
     pub kept: String,
     pub leaves: String,
 }
 
-/// The file says something that is not understood.
+/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("cannot read `{path}`")]
@@ -68,7 +68,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// The settings of the journal in this folder; the usual ones if it has none.
+    /// Loads the settings of the journal in this folder; the defaults if it has none.
     pub fn load(journal: &Path) -> Result<Settings, SettingsError> {
         let path = journal.join(NAME);
         let text = match fs::read_to_string(&path) {
@@ -99,12 +99,12 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What capture records, and how long originals are kept.
+    /// What capture records, and how long it stores originals.
     pub fn recording(&self) -> RecordingPolicy {
         RecordingPolicy { capture: self.capture.clone(), originals: self.originals }
     }
 
-    /// The switches that decide about people's words.
+    /// The settings that decide about the user's data, in words.
     pub fn switches(&self) -> Switches {
         let left_out = match self.capture.len() {
             0 => String::new(),
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_understood_stops_capture() {
+    fn unreadable_settings_are_refused() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
         assert_eq!(Settings::load(dir.path()).expect("there is none"), Settings::default());
         for (text, told) in [

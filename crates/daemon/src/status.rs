@@ -1,5 +1,4 @@
-//! What each session is doing: followed session by session, shown to those who watch, and what
-//! agents ask to be allowed.
+//! What each session is doing, and the approvals that agents ask for.
 
 mod tracker; // assesses sessions and remembers them between two looks
 mod service; // keeps the board of statuses current while it is watched

@@ -1,4 +1,4 @@
-//! How it stands with each agent: where it is looked, what was found, and its hooks.
+//! The state of each agent: its folders, sessions, versions, unknown records and hooks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -76,7 +76,7 @@ pub(crate) fn adapters(
     Ok(adapters.collect())
 }
 
-/// What the sessions of each provider add up to.
+/// Adds up the sessions of each provider.
 fn seen(
     journal: &Journal,
     held: &ViewCache<Facts>,
@@ -84,7 +84,7 @@ fn seen(
     let mut by: BTreeMap<String, ProviderTotals> = BTreeMap::new();
     let mut after = None;
     loop {
-        // The newest come first, and so do their versions.
+        // The newest sessions come first, so the newest versions are named.
         let page = journal.sessions(&SessionFilter::default(), after.as_deref(), PAGE)?;
         for session in &page.items {
             let facts = held.get(journal, session)?;
@@ -99,7 +99,7 @@ fn seen(
                 seen.versions.push(version.clone());
             }
             for UnknownCount { agent_version, record_type, count } in facts.unknown() {
-                // What has no type was torn, which says nothing of the format.
+                // A record without a type was torn, and says nothing about the format.
                 let Some(record) = record_type.clone() else { continue };
                 *seen.unknown.entry((agent_version.clone(), record)).or_default() += count;
             }

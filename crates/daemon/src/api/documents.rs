@@ -1,4 +1,5 @@
-//! Sessions as documents and notes, written while they are read.
+//! Sessions as documents, events and handoff notes. A document is written while the session is read,
+//! so memory does not grow with its length.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,14 +13,14 @@ use redact::Redactor;
 use super::resume::ResumeCommand;
 use views::current;
 
-/// Whether secrets stay in what is written.
+/// Whether secrets stay in the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Secrets {
     Kept,
     Removed,
 }
 
-/// Why nothing more is written.
+/// Why writing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(transparent)]
@@ -54,7 +55,7 @@ pub fn write_document(
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Writes its events, one a line.
+/// Writes the events of a session as JSON, one per line.
 pub fn write_events(
     journal: &Journal,
     info: &SessionInfo,
@@ -69,7 +70,7 @@ pub fn write_events(
     Ok(())
 }
 
-/// The note for whoever goes on with a session.
+/// The handoff note of a session, for the next agent or user.
 pub fn handoff_note(
     journal: &Journal,
     info: &SessionInfo,
@@ -96,7 +97,7 @@ fn without(secrets: Secrets, event: Event, redactor: &mut Redactor) -> Event {
     }
 }
 
-/// What takes the secrets out of texts.
+/// The function that removes secrets from texts.
 fn redacting(redactor: &mut Redactor) -> impl FnMut(&str) -> Cow<'_, str> {
     move |text| redactor.redact(text)
 }

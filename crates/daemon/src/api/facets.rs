@@ -1,4 +1,4 @@
-//! What there is to choose from over all sessions: agents and projects.
+//! The agents and projects of all sessions, for filters.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use wire::{Facet, Facets};
 
-/// Names of a kind that are told, those with the most sessions.
+/// Names in each list, those with the most sessions.
 const NAMES_MAX: usize = 500;
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-/// Costs a look at the catalogue: no event is read.
+/// Counts sessions by agent and project. Reads the catalogue only, no events.
 pub(crate) fn facets(journal: &Journal) -> Result<Facets, ReadError> {
     let mut providers: BTreeMap<String, u64> = BTreeMap::new();
     let mut projects: BTreeMap<String, u64> = BTreeMap::new();

@@ -1,14 +1,14 @@
-//! A session with those it comes from and those that came from it.
+//! A session with its ancestors and descendants.
 
 use std::collections::BTreeSet;
 
 use event::SessionId;
 use journal::{Journal, LineageError, ReadError, SessionInfo};
 
-/// Sessions of a family that are told; with more, those nearest to the first of it.
+/// Sessions of a family that are listed; with more, those nearest to its first session.
 const MEMBERS_MAX: usize = 500;
 
-/// All of them, the first one first.
+/// Finds the first ancestor, then all its descendants, level by level.
 pub(crate) fn family(journal: &Journal, of: SessionInfo) -> Result<Vec<SessionInfo>, ReadError> {
     let mut first = of;
     let mut above = BTreeSet::from([first.id.clone()]);
@@ -22,7 +22,7 @@ pub(crate) fn family(journal: &Journal, of: SessionInfo) -> Result<Vec<SessionIn
     let mut known: BTreeSet<SessionId> = members.iter().map(|member| member.id.clone()).collect();
     let mut at = 0;
     while at < members.len() && members.len() < MEMBERS_MAX {
-        for child in journal.children(&members[at].id).map_err(unread)? {
+        for child in journal.children(&members[at].id).map_err(read_error)? {
             if members.len() < MEMBERS_MAX && known.insert(child.session_id.clone()) {
                 members.push(journal.stat(&child.session_id)?);
             }
@@ -32,7 +32,7 @@ pub(crate) fn family(journal: &Journal, of: SessionInfo) -> Result<Vec<SessionIn
     Ok(members)
 }
 
-fn unread(error: LineageError) -> ReadError {
+fn read_error(error: LineageError) -> ReadError {
     match error {
         LineageError::Read(error) => error,
         error => {

@@ -1,4 +1,4 @@
-//! What happened over all sessions, the newest first.
+//! The feed: what happened over all sessions, the newest first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use redact::Redactor;
 use super::facets::project_of;
 use views::ViewCache;
 
-/// Letters of a text in it.
+/// Characters of an entry's text.
 const TEXT_CHARS_MAX: usize = 240;
 
-/// Kinds that are worth telling across sessions.
+/// Kinds of events that the feed shows.
 const KINDS: &[Kind] = &[
     Kind::UserPrompt,
     Kind::TurnCompleted,
@@ -32,7 +32,7 @@ const KINDS: &[Kind] = &[
     Kind::ToolCall,
 ];
 
-/// Where a page ends. What happened at the same time is told in the order of these.
+/// Where a page ends. Session and number order events of the same time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct FeedCursor {
     at: Time,
@@ -66,19 +66,19 @@ impl FromStr for FeedCursor {
     }
 }
 
-/// How far back it is looked at first, and how much further each time that is too little.
+/// How far back the first search goes, and by what factor further each time it finds too little.
 const FIRST_NANOS: i128 = 6 * 60 * 60 * 1_000_000_000;
 const FURTHER: i128 = 8;
 
-/// How far the times of a session may be out of order. Agents write what happens as it happens; what
-/// comes later than this was not told in time to be news.
+/// How far the times of a session's events may be out of order. Agents write events as they happen,
+/// so this is generous; an event that is later still may be missing from the feed.
 const DISORDER_NANOS: i128 = 60 * 60 * 1_000_000_000;
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-/// What fits of it behind a place, at most so many. Costs about what is told: older events are not
-/// read, however many there are.
+/// The entries behind a cursor that match, at most `limit`. The cost follows the number of entries:
+/// older events are not read, however many there are.
 pub(crate) fn feed(
     journal: &Journal,
     facts: &ViewCache<Facts>,
@@ -87,7 +87,7 @@ pub(crate) fn feed(
     limit: usize,
 ) -> Result<wire::Page<wire::Happening>, ReadError> {
     let until = [filter.active_until, after.map(|after| after.at)].into_iter().flatten().min();
-    // Sessions that may have something from then.
+    // Only sessions that may have events before that time.
     let filter = SessionFilter { active_until: until.map(late), ..filter.clone() };
     let Some(last) = journal.sessions(&filter, None, 1)?.items.pop() else {
         return Ok(wire::Page::whole(Vec::new()));
@@ -109,14 +109,14 @@ pub(crate) fn feed(
     page(journal, facts, found, limit)
 }
 
-/// Something that happened.
+/// An event for the feed, with its session and text.
 struct FeedEvent {
     event: Event,
     session: SessionInfo,
     words: String,
 }
 
-/// The newest of what happened since a time, behind a place, the newest first.
+/// The newest events since a time and behind a cursor, the newest first.
 fn gather(
     journal: &Journal,
     filter: &SessionFilter,
@@ -130,7 +130,7 @@ fn gather(
         let active = SessionFilter { active_since: Some(early(from)), ..filter.clone() };
         let page = journal.sessions(&active, after.as_deref(), PAGE)?;
         for session in page.items {
-            // Those with the newest activity come first.
+            // Sessions come by last activity, so all further ones are older.
             if session.last_event_at < early(from) {
                 break;
             }
@@ -141,7 +141,7 @@ fn gather(
                     .newest_first()
             };
             let mut told = 0;
-            // The end of a turn that nothing is said of yet.
+            // The index of a turn's end that still lacks a text.
             let mut ended: Option<usize> = None;
             for event in journal.events(&session.id, selection)? {
                 let event = event?;
@@ -150,7 +150,7 @@ fn gather(
                 } else if event.kind == Kind::AssistantMessage
                     && let Some(end) = ended.take()
                 {
-                    // What was said last is what became of it; its first paragraph says most.
+                    // The last answer is the result of the turn; its first paragraph says most.
                     let said = words(&event);
                     found[end].words = said.split("\n\n").next().unwrap_or_default().to_owned();
                 }
@@ -170,7 +170,7 @@ fn gather(
             if found.len() > count_max {
                 found.sort_by_cached_key(|found| Reverse(FeedCursor::at_event(&found.event)));
                 found.truncate(count_max);
-                // What is older than all of these is not told.
+                // Enough is found: later sessions need not be read further back than the oldest.
                 from = found.last().map_or(from, |found| found.event.created_at);
             }
         }
@@ -182,8 +182,7 @@ fn gather(
     }
 }
 
-/// A time before which nothing is told that happened since another, and one behind which nothing is
-/// that happened until then.
+/// The bounds of a search, widened by how far events may be out of order.
 fn early(from: Time) -> Time {
     Time::from_nanos(from.nanos() - DISORDER_NANOS)
 }
@@ -192,13 +191,13 @@ fn late(until: Time) -> Time {
     Time::from_nanos(until.nanos() + DISORDER_NANOS)
 }
 
-/// The last event of a session that may have happened before a time.
+/// The number of the last event that may have happened before a time, found by bisection.
 fn last_before(
     journal: &Journal,
     session: &SessionInfo,
     until: Option<Time>,
 ) -> Result<u64, ReadError> {
-    /// Events that are read rather than looked for.
+    /// With so few events left, reading them costs less than another step.
     const NEAR: u64 = 128;
     let (mut before, mut last) = (session.inherited_seq, session.tail_seq);
     let Some(until) = until.filter(|until| session.last_event_at > *until) else {
@@ -214,7 +213,7 @@ fn last_before(
     Ok(last)
 }
 
-/// A page of what was found, and where it goes on.
+/// A page of entries, and the cursor of the next one.
 fn page(
     journal: &Journal,
     facts: &ViewCache<Facts>,
@@ -240,8 +239,8 @@ fn page(
     Ok(wire::Page { items: items.collect(), next })
 }
 
-/// What is worth telling; of all calls, those that put something where others see it. That a child
-/// is done is told by whoever asked for it.
+/// Whether the feed shows an event. Of tool calls it shows those that publish work, and of child
+/// sessions not the end of a turn: the parent has an event for that.
 fn is_told(event: &Event, session: &SessionInfo) -> bool {
     let is_of_child = matches!(session.mode(), Some(SessionMode::Child));
     if !KINDS.contains(&event.kind) || (is_of_child && event.kind == Kind::TurnCompleted) {
@@ -253,7 +252,7 @@ fn is_told(event: &Event, session: &SessionInfo) -> bool {
     used.command().is_some_and(|line| sends.iter().any(|word| line.contains(word)))
 }
 
-/// What an event says.
+/// The text of an event.
 fn words(event: &Event) -> String {
     event.text.clone().unwrap_or_else(|| event.search_texts().join(" "))
 }
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn page_by_page_everything_is_told_once_the_newest_first() {
+    fn pages_hold_every_event_once() {
         const DAY: i64 = 24 * 60 * 60 * 1_000;
         let journal = Journal::in_memory();
         // One that goes on for years, some that came and went, and many things at one instant.
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_told_by_whoever_asked_for_it_and_all_are_where_they_work() {
+    fn end_of_a_child_comes_from_its_parent() {
         let journal = Journal::in_memory();
         let add = |id: &str, number: i64, kind: &str, data: serde_json::Value| {
             let at = Time::from_millis(BEGUN + number);

@@ -1,4 +1,4 @@
-//! Sessions as people list them: the catalogue, what their events add up to, and what that costs.
+//! Lists of sessions: the catalogue, the facts folded from their events, and their cost.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use views::{SavedViews, ViewCache};
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-/// What a listing needs beside the catalogue, read once.
+/// Makes lists of sessions. Prices and missing files are read once for all of them.
 pub struct Listing<'a> {
     journal: &'a Journal,
     facts: FactsSource<'a>,
@@ -23,15 +23,15 @@ pub struct Listing<'a> {
     without_source: Arc<BTreeSet<SessionId>>,
 }
 
-/// Where facts come from.
+/// Where the facts of sessions come from.
 enum FactsSource<'a> {
-    /// All that were kept.
+    /// All saved facts, loaded at once.
     Saved(SavedViews<Facts>),
-    /// Those somebody asked for before.
+    /// A cache of the sessions requested before.
     Held(&'a ViewCache<Facts>),
 }
 
-/// Why there is no listing.
+/// Why sessions cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListingError {
     #[error(transparent)]
@@ -43,15 +43,15 @@ pub enum ListingError {
 }
 
 impl<'a> Listing<'a> {
-    /// For all sessions, or most of them.
+    /// For lists of all sessions, or most of them.
     pub fn load(journal: &'a Journal) -> Result<Listing<'a>, ListingError> {
         let facts = FactsSource::Saved(SavedViews::load(journal)?);
         let without_source = Arc::new(without_source(journal)?);
         Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
     }
 
-    /// For a page of them: costs what they cost, however many there are. Whose file is gone is
-    /// handed in.
+    /// For one page of sessions: costs what the page costs, however many sessions there are. The
+    /// caller passes the sessions without a file, because finding them checks every file.
     pub(crate) fn for_page(
         journal: &'a Journal,
         held: &'a ViewCache<Facts>,
@@ -61,7 +61,7 @@ impl<'a> Listing<'a> {
         Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
     }
 
-    /// These sessions, each as of now.
+    /// Converts these sessions, each up to its last event.
     pub fn list(&mut self, sessions: &[SessionInfo]) -> Result<Vec<wire::Session>, ReadError> {
         let mut shapes = Vec::with_capacity(sessions.len());
         for info in sessions {
@@ -77,12 +77,13 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Sessions whose file the agent has deleted. Looks for every file there ever was.
+/// The sessions whose file the agent has deleted. Checks every file that was ever read.
 pub(crate) fn without_source(journal: &Journal) -> Result<BTreeSet<SessionId>, ReadError> {
     Ok(capture::sessions_without_source(&journal.sources()?))
 }
 
-/// What was used, grouped: of each session only what fits, on whole days in UTC.
+/// Adds up tokens and cost by group, over whole days in UTC and only the matching part of each
+/// session.
 pub fn spending(
     journal: &Journal,
     filter: &SessionFilter,
@@ -92,7 +93,7 @@ pub fn spending(
     spending_of(journal, filter, by, |session| kept.take(journal, session))
 }
 
-/// The same, with facts from somewhere.
+/// As `spending`, with the facts from a function of the caller.
 pub(crate) fn spending_of<F: Borrow<Facts>>(
     journal: &Journal,
     filter: &SessionFilter,
@@ -105,7 +106,8 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
         until: filter.active_until.map(Day::of),
         project: filter.project.clone(),
     });
-    // Any session may have worked on a project for a while, whatever it works on now.
+    // No filter by project here: a session may have worked on the project before it changed to
+    // another one. `Within` above selects that part.
     let filter = SessionFilter {
         project: None,
         active_since: filter.active_since.map(|since| Day::of(since).begin()),
@@ -126,7 +128,7 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
     }
 }
 
-/// What models cost: the user's own table if the journal has one, else the one that ships.
+/// The prices of models: the user's table if the journal has one, else the shipped one.
 pub fn prices(journal: &Journal) -> Result<PriceTable, ListingError> {
     let Some(path) = journal.dir().map(|dir| dir.join("prices.json")) else {
         return Ok(PriceTable::shipped());

@@ -1,5 +1,4 @@
-//! Pictures in what agents wrote. Events only say that there was one; its bytes are in the original
-//! record, which is kept.
+//! Pictures of sessions. An event only says that there is one; its bytes are in the stored original.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +6,11 @@ use event::{Raw, SessionId};
 use journal::{Journal, ReadError, Selection};
 use serde_json::Value;
 
-/// Bytes of a record that is looked at.
+/// A longer record is not read.
 const RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The picture with this number, from 0, in the record of an event; `None` if there is none, or
-/// the record is no longer kept.
+/// The picture with this number, from 0, in the record of an event; `None` if there is none or the
+/// record is no longer stored.
 pub(crate) fn picture(
     journal: &Journal,
     session: &SessionId,
@@ -27,11 +26,11 @@ pub(crate) fn picture(
     let Some(record) = place.read(journal) else { return Ok(None) };
     let Ok(record) = serde_json::from_slice::<Value>(&record) else { return Ok(None) };
     let mut found = Vec::new();
-    collect(&record, &mut found);
+    collect_pictures(&record, &mut found);
     Ok(found.get(number).and_then(|text| STANDARD.decode(text).ok()))
 }
 
-/// Where a record stands in its source, as events say it: `SOURCE/GENERATION/OFFSET+LENGTH`.
+/// Where a record stands in its source, as events give it: `SOURCE/GENERATION/OFFSET+LENGTH`.
 struct RecordSpan<'a> {
     source: &'a str,
     generation: u32,
@@ -52,23 +51,23 @@ impl<'a> RecordSpan<'a> {
     fn read(&self, journal: &Journal) -> Option<Vec<u8>> {
         let stretch = self.offset..self.offset.saturating_add(self.len);
         let read = journal.originals().read_range(self.source, self.generation, stretch);
-        // What cannot be unpacked is as good as gone; `doctor` tells of it.
+        // An original that cannot be unpacked counts as gone; `doctor` reports it.
         read.ok().flatten()
     }
 }
 
-/// Pictures in the order they stand in: as Anthropic writes them, or as an address with the data
-/// in it.
-fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+/// Collects pictures in their order, as Base64: objects with a media type, as Anthropic writes them,
+/// and `data:` addresses.
+fn collect_pictures<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
-        Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
+        Value::Array(values) => values.iter().for_each(|value| collect_pictures(value, found)),
         Value::Object(members) => {
             let text = |name: &str| members.get(name).and_then(Value::as_str);
             if text("media_type").is_some_and(|kind| kind.starts_with("image/")) {
                 found.extend(text("data"));
                 return;
             }
-            members.values().for_each(|value| collect(value, found));
+            members.values().for_each(|value| collect_pictures(value, found));
         }
         Value::String(text) => {
             let data =

@@ -1,4 +1,4 @@
-//! The agent's own command to go on with a session.
+//! The agent's own command that resumes a session.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use journal::{Journal, ReadError, SessionInfo};
 use projection::Facts;
 use views::current;
 
-/// How to go on with a session.
+/// The command that resumes a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResumeCommand {
     pub session_id: String,
@@ -18,7 +18,7 @@ pub struct ResumeCommand {
 }
 
 impl ResumeCommand {
-    /// The way to go on with this one, if its agent has such a command.
+    /// The command for this session, if its agent has one.
     pub fn for_session(
         journal: &Journal,
         info: SessionInfo,
@@ -32,7 +32,7 @@ impl ResumeCommand {
         Ok(command.map(|command| ResumeCommand { session_id: info.id.to_string(), command, cwd }))
     }
 
-    /// What a person types.
+    /// The line to type into a shell.
     pub fn line(&self) -> String {
         let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
         let folder = self.cwd.as_ref().map(|cwd| format!("cd {} && ", quoted(cwd)));
@@ -40,7 +40,8 @@ impl ResumeCommand {
     }
 }
 
-/// A subagent is not resumed by itself: whoever asked for it is.
+/// The session to resume: for a subagent its parent. Parents may form a circle in a damaged record, so
+/// each is visited once.
 fn main_session(journal: &Journal, mut info: SessionInfo) -> Result<SessionInfo, ReadError> {
     let mut below = BTreeSet::from([info.id.clone()]);
     while info.mode() == Some(&SessionMode::Child)
@@ -53,7 +54,7 @@ fn main_session(journal: &Journal, mut info: SessionInfo) -> Result<SessionInfo,
     Ok(info)
 }
 
-/// A word as a shell takes it, whatever is in it.
+/// Quotes a word for a POSIX shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_that_work_for_each_other_are_not_walked_forever() {
+    fn circle_of_parents_ends() {
         let dir = tempfile::TempDir::new().unwrap();
         let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
         let journal = journal.unwrap();
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_any_word_as_it_is() {
+    fn words_are_quoted_for_a_shell() {
         assert_eq!(quoted("/home/dev/a-b.c"), "/home/dev/a-b.c");
         assert_eq!(quoted("my project"), "'my project'");
         assert_eq!(quoted("$(rm -rf ~)"), "'$(rm -rf ~)'");

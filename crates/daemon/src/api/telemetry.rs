@@ -1,4 +1,5 @@
-//! What agents export: facts that nobody else tells go the way of hook calls, the rest is counted.
+//! What agents export with OpenTelemetry. Facts that no transcript has go into the hook queue, the rest
+//! is counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +9,12 @@ use event::{HookFact, HookMessage, Source};
 
 use ingest::HookQueue;
 
-/// Names that are counted. Further ones are counted together.
+/// Names that are counted one by one; further ones are counted together under `OTHERS`.
 const NAMES_MAX: usize = 1_000;
 
-/// The name of those.
 const OTHERS: &str = "others";
 
-/// Takes exports. Clones are the same.
+/// Receives exports. Clones share their counters.
 #[derive(Clone, Default)]
 pub(crate) struct Telemeter {
     hook_queue: HookQueue,

@@ -1,7 +1,7 @@
-//! How the work went, over sessions: turns, waiting, tests that had to be fixed, faults.
+//! Statistics of the work over sessions: turns, waiting, test-and-fix loops, faults.
 //!
-//! What a session adds up to is held for as long as nothing is added to it. Nobody waits for
-//! somebody else's answer: two who ask at once may both read the same.
+//! The numbers of a session are cached until it gets new events. The lock is not held while a session
+//! is read, so two requests at once may both read the same session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,17 +14,17 @@ use wire::{Effort, FaultKind, WorkGroup, WorkReport};
 
 use super::facets::project_of;
 
-/// Sessions that are looked at, those with the newest activity.
+/// Sessions in a report, those with the newest activity; the report says when it is cut.
 const SESSIONS_MAX: usize = 300;
 
-/// Sessions that are held; with more, all are forgotten and read again.
+/// Sessions in the cache. With more it is emptied, and they are read again.
 const HELD_MAX: usize = 1_000;
 
-/// What sessions add up to, as far as somebody asked.
+/// The cached numbers of sessions, each up to its event with this number.
 #[derive(Default)]
 pub(crate) struct WorkStats(Mutex<HashMap<SessionId, (u64, Arc<SessionWork>)>>);
 
-/// What is needed of one.
+/// The numbers of one session.
 #[derive(Default)]
 struct SessionWork {
     turns: Vec<TurnWork>,
@@ -182,7 +182,7 @@ impl WorkTotals {
         WorkReport {
             sessions: per_session.len() as u64,
             is_cut,
-            turns_per_session: middle(&mut per_session),
+            turns_per_session: median(&mut per_session),
             all: all.finish(),
             days: days.collect(),
             projects,
@@ -204,12 +204,12 @@ impl GroupTotal {
     }
 
     fn finish(mut self) -> Effort {
-        Effort { turn_seconds: middle(&mut self.seconds), ..self.effort }
+        Effort { turn_seconds: median(&mut self.seconds), ..self.effort }
     }
 }
 
-/// The one in the middle.
-fn middle(values: &mut [f64]) -> Option<f64> {
+/// The median.
+fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

@@ -1,4 +1,4 @@
-//! What a question is about: out of the journal, and its answer into it.
+//! A question about a session: read from the journal, its answer recorded in the journal.
 
 use event::payload::ModelWords;
 use event::{Draft, EventId, Time};
@@ -10,21 +10,22 @@ use segments::Zone;
 use segments::{Segment, SegmentError, SegmentKey};
 use views::{chronicle_of, current};
 
-/// Who such notes come from, in their ids.
+/// The origin of notes in their derived ids.
 const MODEL: &str = "model";
 
-/// A question, and where its answer goes.
+/// A question about a session, and the note that its answer becomes.
 pub(super) struct SessionQuestion {
     pub(super) question: Question,
     id: EventId,
     session: SessionInfo,
-    /// When the last of what it is about happened: nothing happens in a session by its being told.
+    /// The time of the last event it is about. The note gets this time, so that it does not count as
+    /// activity of the session.
     at: Time,
 }
 
 impl SessionQuestion {
-    /// What is to be asked; `None` if the answer is there, nothing was said, or the session is
-    /// deleted.
+    /// Loads the question; `None` if the answer is recorded, there is nothing to ask about, or the
+    /// session is deleted.
     pub(super) fn load(
         ask: &PendingAsk,
         journal: &Journal,
@@ -59,7 +60,7 @@ impl SessionQuestion {
             is_inside && fact.origin == Origin::Heuristic
         });
         let named = current::<Facts>(journal, &session)?;
-        // One that is made from the first prompt is nothing to hold on to.
+        // A title made from the first prompt may be replaced; one that was given must stay.
         let is_meant = named.title_origin() != Some(TitleOrigin::Heuristic);
         let title = named.title().filter(|_| is_meant).map(str::to_owned);
         let known = EpochFacts { tag, title, facts };
@@ -68,7 +69,7 @@ impl SessionQuestion {
         Ok(question.map(|question| SessionQuestion { question, id, session, at }))
     }
 
-    /// Records what the model said.
+    /// Records the answer as a note in the session.
     pub(super) fn record(self, words: ModelWords, journal: &Journal, now: Time) -> AskOutcome {
         let SessionQuestion { id, session, at, .. } = self;
         let failed = |why: String| AskOutcome::Failed(AskError::Failed(why));
@@ -82,7 +83,7 @@ impl SessionQuestion {
             Err(error) => return failed(error.to_string()),
         };
         match journal.append(Batch::observed().with(draft)) {
-            // Recorded before, or of no use to anybody any more.
+            // Recorded before, or the session is deleted.
             Ok(_) | Err(AppendError::DuplicateId { .. } | AppendError::Deleted(..)) => {
                 AskOutcome::Done
             }
@@ -91,7 +92,7 @@ impl SessionQuestion {
     }
 }
 
-/// Writes down again what is worth keeping of an epoch, if it is over and was written down.
+/// Writes the digest of a closed epoch again, if its segment has one.
 pub(super) fn describe_again(
     ask: &PendingAsk,
     journal: &Journal,
@@ -109,7 +110,7 @@ pub(super) fn describe_again(
     for segment in Segment::of_day(dir, key.day())? {
         let meta = &segment.meta;
         let is_it = (&meta.session_id, meta.epoch) == (&session.id, epoch.number);
-        // One that is not described yet will be, by whoever does that.
+        // A segment without a digest gets it from the chain.
         if is_it && segment.digest_summary().is_some() {
             segment.write_digest(&chronicle, journal)?;
         }
@@ -117,7 +118,7 @@ pub(super) fn describe_again(
     Ok(())
 }
 
-/// The epoch a question is about.
+/// The chapter of the epoch that a question is about.
 fn chapter_of<'c>(ask: &PendingAsk, chronicle: &'c Chronicle) -> Option<Chapter<'c>> {
     chronicle.chapters().filter(|chapter| chapter.epoch.from_seq <= ask.to_seq).last()
 }

@@ -1,4 +1,4 @@
-//! What waits to be asked, in a file of the daemon's own folder: ranges of events, and no text.
+//! Stores the queue of questions in the daemon's folder: ranges of events, and no text.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,10 @@ use segments::{SegmentError, write_durably};
 /// The name of the file.
 const NAME: &str = "model.json";
 
+/// The file with the queue of questions.
 pub(super) struct Spool {
     folder: PathBuf,
-    /// What was saved last.
+    /// The bytes saved last, to skip a write that changes nothing.
     saved: Vec<u8>,
 }
 
@@ -20,13 +21,13 @@ impl Spool {
         Spool { folder: folder.to_owned(), saved: Vec::new() }
     }
 
-    /// What was saved; `None` if that is nothing, or nothing this program understands. Then what
-    /// waited is lost: what was found without a model stays.
+    /// The saved queue; `None` if there is none or it cannot be read. Its questions are then lost, and
+    /// their sessions keep what was found without a model.
     pub(super) fn load(&self) -> Option<QuestionQueue> {
         QuestionQueue::load(&std::fs::read(self.folder.join(NAME)).ok()?)
     }
 
-    /// Saves it, and returns when a power cut cannot take it back.
+    /// Saves the queue durably: it survives a power cut once this returns.
     pub(super) fn save(&mut self, queue: &QuestionQueue) -> Result<(), SegmentError> {
         let bytes = queue.save();
         if bytes != self.saved {
@@ -36,9 +37,9 @@ impl Spool {
         Ok(())
     }
 
-    /// Nobody is asked any more.
+    /// Deletes the file when no model is set.
     pub(super) fn forget(folder: &Path) {
-        // One that is not there is what is wanted; one that stays is old when it is looked at.
+        // A missing file is fine; one that cannot be removed is outdated when it is next read.
         let _ = std::fs::remove_file(folder.join(NAME));
     }
 }

@@ -1,9 +1,9 @@
-//! What agents do, as messages on tract `cortex`: one for each stored event, in the journal's
-//! order. Pure; what lies before the first event of a session that is told is asked for.
+//! Turns events into messages on tract `cortex`: one for each event, in the journal's order. Pure; it
+//! asks a `SessionHistory` for what came before the first event it sees of a session.
 //!
-//! A prompt starts a run, and every start has one end. Where an agent does not say that a turn is
-//! over, its last words, the next prompt or the end of the session do; an end that no event tells
-//! goes out just before the message of the event that shows it, and has no position of its own.
+//! A prompt starts a run, and every start has one end. Where an agent records no end of a turn, its
+//! last answer, the next prompt or the exit of the session ends the run. Such an end goes out just
+//! before the message of the event that shows it, and has no position of its own.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,17 +15,17 @@ use journal::Recorded;
 use super::run::{AgentRun, OwnMessage, RunEnd};
 use super::words::{self, compact};
 
-/// Every message of ours says which build sent it.
+/// The version of this program, in every message.
 pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
 
-/// Sessions whose state is held. With more, those without a run are forgotten and asked for again
-/// when they go on, then all.
+/// Sessions held in memory. With more, those without an open run are dropped, then all; a dropped
+/// session is looked up again at its next event.
 const SESSIONS_MAX: usize = 16_384;
 
 /// Calls whose tool is remembered until their result comes; the oldest are forgotten first.
 const CALLS_MAX: usize = 4_096;
 
-/// What lies before what is told.
+/// Looks up what happened before the events that are published.
 pub(crate) trait SessionHistory {
     fn about(&self, session: &SessionId) -> SessionAbout;
 
@@ -33,7 +33,7 @@ pub(crate) trait SessionHistory {
     fn run(&self, session: &SessionId, seq: u64) -> AgentRun;
 }
 
-/// What messages say of a session beside its events.
+/// What messages say of a session besides its events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SessionAbout {
     pub agent: Option<String>,
@@ -55,7 +55,7 @@ struct TrackedRun {
 
 impl Cortex {
     /// The messages of the next event; the last of them is its own.
-    pub(crate) fn tell(
+    pub(crate) fn make_messages(
         &mut self,
         recorded: &Recorded,
         before: &dyn SessionHistory,
@@ -66,7 +66,7 @@ impl Cortex {
         let turned = known.run.take(event);
         let own_turn = event.turn_id.as_deref();
         let about = &known.about;
-        let head = |name: &str, turn_id: Option<&str>| head(name, event, turn_id, about);
+        let head = |name: &str, turn_id: Option<&str>| message_head(name, event, turn_id, about);
         let ended = turned.closes.map(|end| {
             let draft = head(end.name(), end.turn_id.as_deref());
             with_end(draft, &end)
@@ -75,17 +75,19 @@ impl Cortex {
             OwnMessage::Start { prompt } => head("start", own_turn)
                 .with("prompt", prompt)
                 .with("model", about.model.as_deref().map(compact)),
-            OwnMessage::RunEnd(end) => with_end(head(end.name(), own_turn), end),
-            OwnMessage::Other => {
-                words::add(head(words::name(event), own_turn), event, tool.as_deref())
-            }
+            OwnMessage::End(end) => with_end(head(end.name(), own_turn), end),
+            OwnMessage::Other => words::add_fields(
+                head(words::message_name(event), own_turn),
+                event,
+                tool.as_deref(),
+            ),
         };
         let own = own.with("position", position);
-        ended.into_iter().chain([own]).map(|draft| built(draft, event)).collect()
+        ended.into_iter().chain([own]).map(|draft| build_message(draft, event)).collect()
     }
 
-    /// Takes an event that is not told: what follows depends on it.
-    pub(crate) fn pass(&mut self, event: &Event, before: &dyn SessionHistory) {
+    /// Applies an event that is not published: later messages depend on it.
+    pub(crate) fn skip_event(&mut self, event: &Event, before: &dyn SessionHistory) {
         self.calls.tool_of(event);
         self.known(event, before).run.take(event);
     }
@@ -95,7 +97,7 @@ impl Cortex {
         &self.known(event, before).run
     }
 
-    /// The run of a session as it is now, if it was told of.
+    /// The current run of a session, if it is held.
     pub(crate) fn run_of(&self, session: &SessionId) -> Option<&AgentRun> {
         self.sessions.get(session).map(|known| &known.run)
     }
@@ -119,8 +121,8 @@ impl Cortex {
     }
 }
 
-/// What all messages of a session have. Whatever a transcript says is cut: it may say anything.
-fn head(name: &str, event: &Event, turn_id: Option<&str>, about: &SessionAbout) -> Draft {
+/// The fields of every message. Texts from a transcript are cut, since they have any length.
+fn message_head(name: &str, event: &Event, turn_id: Option<&str>, about: &SessionAbout) -> Draft {
     Draft::new("cortex", name)
         .with("agent_id", event.session_id.as_str())
         .with("session_id", event.session_id.as_str())
@@ -149,14 +151,14 @@ fn with_end(draft: Draft, end: &RunEnd) -> Draft {
     }
 }
 
-/// A message has the time of its event, so that it is the same whenever it is told.
-fn built(draft: Draft, event: &Event) -> Message {
+/// Builds the message with the time of its event, so that a replay gives the same message.
+fn build_message(draft: Draft, event: &Event) -> Message {
     let ts = event.observed_at.nanos() / 1_000_000;
     let draft = draft.with("ts", i64::try_from(ts).unwrap_or(0)).with("rev", REV);
     draft.build().expect("every text in it was cut")
 }
 
-/// The tools of calls whose results have not come.
+/// The tools of calls that have no result yet.
 #[derive(Default)]
 struct PendingCalls(VecDeque<(SessionId, String, String)>);
 

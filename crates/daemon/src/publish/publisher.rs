@@ -170,7 +170,7 @@ impl BusPublisher {
     }
 
     fn skip_event(&mut self, recorded: &Recorded, journal: &Journal) {
-        self.cortex.pass(&recorded.event, journal);
+        self.cortex.skip_event(&recorded.event, journal);
         self.at = recorded.position;
         // Without room the next announcement covers this one.
         let _ = self.bus.announce_position(self.at);
@@ -178,7 +178,7 @@ impl BusPublisher {
 
     fn publish(&mut self, recorded: &Recorded, journal: &Journal) {
         let Recorded { position, event } = recorded;
-        let messages = self.cortex.tell(recorded, journal);
+        let messages = self.cortex.make_messages(recorded, journal);
         self.at = *position;
         self.track_run(event);
         let mut published = self.bus.publish_recorded(messages.clone(), *position);

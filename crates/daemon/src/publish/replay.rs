@@ -1,4 +1,4 @@
-//! The journal as the bus reads it: recorded messages behind a position, a page at a time.
+//! Replays the journal for the bus: the messages behind a position, one page at a time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,29 +14,29 @@ use super::run::{AgentRun, DECISIVE};
 use super::words::compact;
 use crate::journal_handle::JournalHandle;
 
-/// Readings that may go on where they were. With more, the one longest untouched begins anew when
-/// its reader comes back.
+/// Cursors that are kept. With more, the one unused for longest is dropped, and its subscriber's next
+/// page builds it again.
 const CURSORS_MAX: usize = 8;
 
-/// Events that are looked through first for the last prompt of a session; then all are.
+/// Events searched first for the last prompt of a session; only then all of them.
 const NEAR: u64 = 64;
 
-/// Events looked at for one page, so that a filter that wants none of them delays nobody.
+/// Events read for one page, so that a filter without matches does not hold up other subscribers.
 const EVENTS_MAX: usize = 1_024;
 
-/// Reads messages from the journal.
+/// Reads the messages of the past from the journal.
 pub(crate) struct BusReplay {
     journal_handle: JournalHandle,
-    /// Those who are in the middle, the one touched last at the end.
+    /// Cursors between two pages, the last used at the end.
     cursors: Mutex<Vec<ReplayCursor>>,
 }
 
-/// One reader's way through the journal.
+/// A subscriber's place in the journal.
 struct ReplayCursor {
-    /// Everything up to here was given out.
+    /// Everything up to here was delivered.
     at: u64,
     subscription: Subscription,
-    /// Read, and beyond what was wanted.
+    /// An event that was read, but lies behind the page.
     next: Option<std::sync::Arc<Recorded>>,
     cortex: Cortex,
 }
@@ -46,7 +46,7 @@ impl BusReplay {
         BusReplay { journal_handle, cursors: Mutex::default() }
     }
 
-    /// The cursor that has come to a position, or a new one.
+    /// Takes the cursor at a position, or makes one.
     fn take(&self, after: u64, journal: &Journal) -> Result<ReplayCursor, ReplayError> {
         let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
         let known = cursors.iter().rposition(|cursor| cursor.at == after);
@@ -72,7 +72,7 @@ impl ReplaySource for BusReplay {
         let journal = self.journal_handle.current();
         let mut cursor = self.take(wanted.after, &journal)?;
         let page = cursor.page(wanted, &journal)?;
-        // Whoever has everything is served from the bus; if not, it begins anew.
+        // A subscriber that has caught up is served live, and its cursor is not needed again.
         if page.up_to < wanted.up_to {
             self.keep(cursor);
         }
@@ -99,7 +99,7 @@ impl ReplayCursor {
                 break;
             }
             self.at = recorded.position;
-            let told = self.cortex.tell(&recorded, journal);
+            let told = self.cortex.make_messages(&recorded, journal);
             let whole = wanted.with_journal.then(|| whole(&recorded));
             for message in told.into_iter().chain(whole) {
                 bytes += message.line().len();
@@ -128,8 +128,8 @@ impl ReplayCursor {
     }
 }
 
-/// What lies in the journal before an event. What cannot be read is taken for nothing: a message
-/// says a little less then.
+/// Looks up what a message needs of earlier events. A failed read counts as nothing found: the message
+/// then has fewer fields.
 impl SessionHistory for Journal {
     fn about(&self, session: &SessionId) -> SessionAbout {
         let info = self.stat(session).ok();
@@ -156,14 +156,14 @@ impl SessionHistory for Journal {
     }
 }
 
-/// The whole event, on tract `journal`; of one that is too long for a message, where it is.
+/// The whole event on tract `journal`, or its ids if it is too long for a message.
 fn whole(recorded: &Recorded) -> Message {
     let Recorded { position, event } = recorded;
     let millis = i64::try_from(event.observed_at.nanos() / 1_000_000).unwrap_or(0);
     let encoded = event.encode();
     let kind = compact(event.kind.as_str());
     let named = || {
-        // Behind whatever it brings along: the names that count are ours.
+        // Last, because the last of two equal names counts: an event cannot override ours.
         let fields = encoded.strip_suffix('}')?;
         let kind = serde_json::to_string(&kind).expect("a text always encodes");
         let names = format!("\"position\":{position},\"tract\":\"journal\",\"event\":{kind}");

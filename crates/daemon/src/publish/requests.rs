@@ -1,5 +1,5 @@
-//! Who asks for an agent on the bus is answered: there is no model here to take a turn, and nobody
-//! waits for one in vain.
+//! Answers requests for an agent on the bus. This program runs no agent, so each request ends at once
+//! instead of leaving its sender waiting.
 //!
 //! Not here: models, and conversations with them.
 
@@ -11,20 +11,19 @@ use bus::{Draft, FieldValue, Filter, Handle, Json, Listener, Message, PublishErr
 
 use super::cortex::REV;
 
-/// A listener is asked again after so long without a message.
+/// The longest single wait for a message.
 const PAUSE: Duration = Duration::from_secs(3_600);
 
-/// How long a bus may have no room for an answer. Then it is given up: the bus itself is in trouble.
+/// How long to wait for room on the bus. After that the answer is dropped: the bus is overloaded.
 const ROOM_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes of an agent's id.
 const ID_MAX: usize = 256;
 
-/// Ids that are remembered. Of older ones a second request is answered like the first, which costs
-/// an answer and no more.
+/// Ids that are remembered. A second request with an older id is answered again, which does no harm.
 const KNOWN_MAX: usize = 1_024;
 
-/// Why nobody answers.
+/// Why requests cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestsError {
     #[error(transparent)]
@@ -47,19 +46,19 @@ fn run(listener: &Listener, bus: &Handle) {
         let Some(request) = listener.next(PAUSE) else { continue };
         let Some(answer) = claims.answer(&request) else { continue };
         if let Ok(answer) = answer.build() {
-            // One that finds no room is lost with whatever else is said now.
+            // Without room the answer is dropped, like other messages at this moment.
             let _ = bus.publish_within(answer, ROOM_WITHIN);
         }
     }
 }
 
-/// The ids that were taken up, the oldest first.
+/// The ids of accepted requests, the oldest first.
 #[derive(Default)]
 struct Claims(VecDeque<String>);
 
 impl Claims {
-    /// What a request comes to; nothing if another with its id was taken up before. One that was
-    /// refused may be put right.
+    /// The answer to a request; `None` if one with its id was accepted before. A refused request may
+    /// be corrected and sent again under the same id.
     fn answer(&mut self, request: &Message) -> Option<Draft> {
         if fault(request).is_none() {
             let id = text(request, "agent_id").unwrap_or_default();
@@ -75,7 +74,7 @@ impl Claims {
     }
 }
 
-/// What a request comes to: an error if it cannot be one, else nothing, for want of a model.
+/// The answer: an error if the request is invalid, else a finish without a result.
 fn answer(request: &Message) -> Draft {
     let fault = fault(request);
     let event = if fault.is_some() { "error" } else { "finish" };
@@ -111,7 +110,7 @@ fn fault(request: &Message) -> Option<&'static str> {
     }
 }
 
-/// Whether an agent goes by that name, or we do.
+/// Whether the name is that of a known agent, or ours.
 fn is_provider(name: &str) -> bool {
     name == "hansard" || capture::AGENTS.iter().any(|agent| agent.provider() == name)
 }
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_id_is_answered_once_and_a_refused_one_may_be_put_right() {
+    fn accepted_id_is_answered_once() {
         let mut claims = Claims::default();
         let mut event = |id: &str, prompt: &str| {
             let request = format!(
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_ends_for_want_of_a_model_or_because_it_is_none() {
+    fn request_is_finished_or_refused() {
         check(
             r#","agent_id":"a1","prompt":"Hello""#,
             "event=finish agent_id=a1 name=default outcome=done skipped=no_model",

@@ -13,36 +13,35 @@ use super::words::compact;
 pub(crate) const DECISIVE: [Kind; 4] =
     [Kind::UserPrompt, Kind::AssistantMessage, Kind::TurnCompleted, Kind::SessionExited];
 
-/// How long ago something may have happened and still be news: an absence as short as this is a
-/// restart.
+/// Events up to this age are still published after a start: an absence as short as this is a restart.
 pub(crate) const ABSENCE: Duration = Duration::from_secs(10 * 60);
 
-/// What a model says when it has answered and waits.
+/// The stop reason of an answer that ends the turn.
 const ANSWERED: &str = "end_turn";
 
-/// Whether a session is at work.
+/// A run of a session's agent, open or not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct AgentRun {
     is_open: bool,
-    /// The last prompt was seen when it was typed, and not read long after.
+    /// The last prompt was observed when it was typed, and not imported later.
     is_fresh: bool,
     /// The turn of the last prompt.
     turn_id: Option<String>,
-    /// What was said last, since that prompt.
+    /// The last answer since that prompt.
     answer: Option<String>,
 }
 
-/// What an event does to a run.
+/// How an event changes a run.
 pub(super) struct RunChange {
-    /// A run that ends without an event of its own.
+    /// The end of a run that has no event of its own.
     pub closes: Option<RunEnd>,
     pub own: OwnMessage,
 }
 
-/// What an event is by itself.
+/// The message of the event itself.
 pub(super) enum OwnMessage {
     Start { prompt: String },
-    RunEnd(Box<RunEnd>),
+    End(Box<RunEnd>),
     Other,
 }
 
@@ -90,7 +89,7 @@ impl AgentRun {
         self.is_open
     }
 
-    /// Whether it was told when it began, as far as its prompt shows.
+    /// Whether its start was published, as far as its prompt shows.
     pub(crate) fn was_told(&self) -> bool {
         self.is_open && self.is_fresh
     }
@@ -105,12 +104,12 @@ impl AgentRun {
         }
     }
 
-    /// The run behind some events of its session, told newest first; as many are taken as it needs.
+    /// The run after these events of a session, which come newest first. Reads only as many as needed.
     pub(crate) fn behind(newest_first: impl Iterator<Item = Event>) -> AgentRun {
         let mut answer = None;
         for event in newest_first {
             match event.kind {
-                // What a fork inherits ran elsewhere.
+                // Inherited events ran in the session that was forked.
                 _ if event.fork_origin().is_some() => break,
                 Kind::UserPrompt => return AgentRun { answer, ..AgentRun::begun_by(&event) },
                 Kind::TurnCompleted | Kind::SessionExited => break,
@@ -127,7 +126,7 @@ impl AgentRun {
         AgentRun::default()
     }
 
-    /// Takes the next event of the session.
+    /// Applies the next event of the session.
     pub(super) fn take(&mut self, event: &Event) -> RunChange {
         match event.kind {
             Kind::UserPrompt => self.prompted(event),
@@ -196,7 +195,7 @@ impl AgentRun {
 
 impl RunChange {
     fn ends(end: RunEnd) -> RunChange {
-        RunChange { closes: None, own: OwnMessage::RunEnd(Box::new(end)) }
+        RunChange { closes: None, own: OwnMessage::End(Box::new(end)) }
     }
 
     fn other() -> RunChange {
@@ -204,7 +203,7 @@ impl RunChange {
     }
 }
 
-/// The words of an answer, and whether it is the last of its turn.
+/// The text of an answer, and whether it is the last of its turn.
 fn words_of(event: &Event) -> (Option<String>, bool) {
     let Some(message) = event.readable::<AssistantMessage>() else { return (None, false) };
     let text = message.content.has_substance().then(|| compact(&message.content.joined_text()));

@@ -1,6 +1,7 @@
-//! Which agents are at work, told every few seconds while any is, and once when none is any more.
+//! Which agents run: a status message every few seconds while any does, and one when the last has
+//! ended.
 //!
-//! Pure: what time it is is handed in.
+//! Pure: the caller passes the time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,13 +12,13 @@ use serde_json::json;
 
 use super::cortex::REV;
 
-/// How often it is told.
+/// Time between two status messages.
 const STATUS_EVERY: Duration = Duration::from_secs(5);
 
-/// A run of which nothing is heard for so long is no longer counted as work.
+/// A run without an event for so long no longer counts as running: its end may never come.
 const SILENT_AFTER: Duration = Duration::from_secs(30 * 60);
 
-/// Sessions whose start was told and whose end was not.
+/// Sessions whose start was published and whose end was not.
 #[derive(Default)]
 pub(super) struct RunningAgents {
     running: HashMap<SessionId, RunningAgent>,
@@ -36,7 +37,7 @@ impl RunningAgents {
         self.running.contains_key(session)
     }
 
-    /// Something was heard of a session that works.
+    /// Notes an event of a running session.
     pub(super) fn goes_on(&mut self, session: &SessionId, provider: &str, now: Instant) {
         let running = self.running.entry(session.clone());
         running.and_modify(|running| running.heard_at = now).or_insert_with(|| RunningAgent {
@@ -50,14 +51,14 @@ impl RunningAgents {
         self.running.remove(session);
     }
 
-    /// When there will be something to tell, if nothing else happens.
+    /// The time until the next status message, if no event comes.
     pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
         let is_wanted = self.was_running || !self.running.is_empty();
         let due = |told_at| STATUS_EVERY.saturating_sub(now - told_at);
         is_wanted.then(|| self.told_at.map_or(Duration::ZERO, due))
     }
 
-    /// What to tell now, if something.
+    /// The status message, if one is due.
     pub(super) fn status(&mut self, now: Instant) -> Option<Draft> {
         if self.told_at.is_some_and(|told| now - told < STATUS_EVERY) {
             return None;
@@ -81,7 +82,7 @@ impl RunningAgents {
             .with("running_agents", self.running.len())
             .with("agents", agents.collect::<Vec<_>>())
             .with("rev", REV);
-        // Nobody should wait for the next one.
+        // Tells watchers that no further status follows.
         Some(if is_running { draft } else { draft.with("idle", true) })
     }
 }
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_while_somebody_works_and_the_last_one_says_that_nobody_does() {
+    fn status_is_sent_until_the_last_agent_ends() {
         let session = SessionId::new("claude:a").expect("a plain id");
         let mut running_agents = RunningAgents::default();
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What a message says of an event that neither starts nor ends a run.
+//! The fields of a message about an event that neither starts nor ends a run.
 
 use bus::Draft;
 use event::payload::{
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const CHARS_MAX: usize = 2_000;
 
 /// The name of the message.
-pub(super) fn name(event: &Event) -> &'static str {
+pub(super) fn message_name(event: &Event) -> &'static str {
     match event.kind {
         Kind::AssistantThinking => "thinking",
         Kind::ToolCall => "tool_start",
@@ -29,8 +29,8 @@ pub(super) fn name(event: &Event) -> &'static str {
     }
 }
 
-/// The message with its fields. What cannot be read is told as far as the event has a text.
-pub(super) fn add(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
+/// Adds the fields of an event. A payload that cannot be read leaves only the event's text.
+pub(super) fn add_fields(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
     match event.kind {
         Kind::AssistantThinking => {
             let thinking = event.readable::<AssistantThinking>().unwrap_or_default();
@@ -52,10 +52,10 @@ pub(super) fn add(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
                 .with("result", said.map(|said| compact(&said)))
                 .with("ok", result.outcome == Outcome::Ok)
         }
-        _ if name(event) == "agent_updated" => updated(draft, event),
+        _ if message_name(event) == "agent_updated" => add_update(draft, event),
         _ => {
             let draft = draft.with("kind", compact(event.kind.as_str()));
-            let draft = draft.with("message", message(event).map(|text| compact(&text)));
+            let draft = draft.with("message", short_text(event).map(|text| compact(&text)));
             match event.kind {
                 Kind::Error => draft.with("severity", "error"),
                 Kind::Unknown | Kind::Retry => draft.with("severity", "warning"),
@@ -65,7 +65,7 @@ pub(super) fn add(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
     }
 }
 
-/// A text of at most so many characters.
+/// Cuts a text to `CHARS_MAX` characters.
 pub(crate) fn compact(text: &str) -> String {
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -83,9 +83,9 @@ fn compact_json(raw: &Raw) -> Value {
     })
 }
 
-/// What happened to an agent's state: what it is now, why, and what somebody has to decide.
-fn updated(draft: Draft, event: &Event) -> Draft {
-    let (status, reason) = state(event);
+/// A change of an agent's state: the new status, its reason, and the approval it waits for.
+fn add_update(draft: Draft, event: &Event) -> Draft {
+    let (status, reason) = status_of(event);
     let draft = draft
         .with("agent", event.session_id.as_str())
         .with("status", status.map(|status| compact(&status)))
@@ -102,7 +102,7 @@ fn updated(draft: Draft, event: &Event) -> Draft {
     }
 }
 
-fn state(event: &Event) -> (Option<String>, Option<String>) {
+fn status_of(event: &Event) -> (Option<String>, Option<String>) {
     let known = |status: &str, reason| (Some(status.to_owned()), reason);
     match event.kind {
         Kind::StatusChanged => {
@@ -161,7 +161,7 @@ fn approval(event: &Event) -> Option<Value> {
     }
 }
 
-/// What an event says in short.
-fn message(event: &Event) -> Option<String> {
+/// A short text of an event.
+fn short_text(event: &Event) -> Option<String> {
     event.text.clone().or_else(|| event.search_texts().into_iter().next())
 }

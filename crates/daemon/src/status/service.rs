@@ -1,4 +1,4 @@
-//! Keeps the board of statuses current for those who watch it.
+//! Keeps the board of statuses current while it is watched.
 //!
 //! Without a watcher the thread sleeps. With one, a session is assessed again when an event of it was
 //! recorded, at most every 100 ms. The end of a process and the passing of time produce no event:

@@ -44,7 +44,7 @@ pub struct StatusTracker {
     without_file: BTreeSet<SessionId>,
     /// Sessions that agents reported as open when all were listed.
     open: BTreeSet<SessionId>,
-    /// Whether older sessions ask for something, as of their event with this number.
+    /// Whether older sessions have an open request, as of their event with this number.
     asked: HashMap<SessionId, (u64, bool)>,
 }
 

@@ -95,7 +95,7 @@ fn log(deeds: &[(Deed, usize)]) -> Log {
 /// What is told from some event on.
 fn told(log: &Log, from: usize) -> Vec<Value> {
     let mut cortex = Cortex::default();
-    let messages = log.0[from..].iter().flat_map(|recorded| cortex.tell(recorded, log));
+    let messages = log.0[from..].iter().flat_map(|recorded| cortex.make_messages(recorded, log));
     messages.map(|message| message.to_json()).collect()
 }
 
@@ -212,7 +212,7 @@ proptest! {
 fn said_of(kind: Kind, data: Value) -> (String, Value) {
     let data = event::Raw::from_value(&data).expect("it encodes");
     let event = Fact { kind, data, ..fact(Deed::Note, 0, 0) }.with_seq(1);
-    let told = Cortex::default().tell(&Recorded { position: 1, event }, &log(&[]));
+    let told = Cortex::default().make_messages(&Recorded { position: 1, event }, &log(&[]));
     let [message] = &told[..] else { panic!("one event, one message: {told:?}") };
     let mut fields = message.to_json();
     let common = fields.as_object_mut().expect("a message is an object");

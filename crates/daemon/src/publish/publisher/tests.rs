@@ -1,5 +1,4 @@
-//! Whatever is committed, in whatever pieces and however often the daemon starts again: what is
-//! told is the journal in its order, each event once.
+//! However commits and restarts fall, the messages are the journal in its order, each event once.
 
 use std::thread::JoinHandle;
 
@@ -14,7 +13,7 @@ use super::*;
 
 const NOW: i64 = 1_800_000_000_000;
 
-/// A journal, a bus, and somebody who listens to it.
+/// A journal, a bus, and a listener on it.
 struct Stage {
     journal_handle: JournalHandle,
     bus: Handle,
@@ -77,9 +76,9 @@ impl Stage {
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// Something happens now, in one of a few sessions.
+    /// An event of now, in one of a few sessions.
     BusPublisher(usize, u64),
-    /// Something old is read.
+    /// An event of long ago is imported.
     History(usize, u64),
     /// What is committed is told, as it is while agents work.
     Follow,
@@ -160,7 +159,7 @@ fn a_run_that_was_told_is_told_to_its_end_after_a_long_absence() {
     let mut news = stage.news();
     let mut wanted = stage.record("s", NOW, 1);
     news.catch_up(&StopFlag::default()).expect("it can be read");
-    // As long ago as it is, it ends what somebody was told has begun.
+    // It is old, but it ends a run whose start was published.
     let mut later = stage.news();
     wanted.extend(stage.record("s", 0, 1));
     later.catch_up(&StopFlag::default()).expect("it can be read");

@@ -1,4 +1,4 @@
-//! What watchers see, and those who come after them.
+//! What the first watchers see, and later ones.
 
 use event::{Draft, EventId, Kind, Raw};
 use journal::{Batch, Journal};
@@ -9,7 +9,7 @@ use super::*;
 
 const BEGUN: i64 = 1_800_000_000_000;
 
-/// How long a test waits for something that has to come.
+/// How long a test waits for a frame.
 const WITHIN: Duration = Duration::from_secs(60);
 
 fn now() -> Time {
@@ -26,7 +26,7 @@ fn add(journal: &Journal, session: &str, secs: i64, kind: &str, data: &Value) {
     journal.append(Batch::observed().with(draft)).unwrap();
 }
 
-/// A session that asks to be allowed something.
+/// Records a session that asks for an approval.
 fn ask(journal: &Journal, session: &str, mode: &Value) {
     add(journal, session, 0, "session.started", mode);
     add(journal, session, 1, "user.prompt", &json!({"content": "go"}));
