@@ -97,7 +97,7 @@ fn submit_all(journal: &Journal, batches: Vec<Batch>) -> Outcome<()> {
     Ok(())
 }
 
-/// Many callers who each wait for every event of theirs, against one who does.
+/// Many callers that each wait for every event, against one such caller.
 fn by_many(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
     let (rounds, single) = (stage.scale.rounds, stage.scale.single);
     let alone =

@@ -57,7 +57,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     for subscribers in SUBSCRIBERS {
         stage.tell(&format!("{subscribers} subscribers"))?;
         let messages = deliveries / subscribers;
-        let mut runs: [Vec<Run>; 4] = Default::default();
+        let mut runs: [Vec<BusRun>; 4] = Default::default();
         for _ in 0..stage.scale.rounds {
             let lines = Speech::Lines(MESSAGE);
             runs[0].push(run(Kind::Ours, lines, subscribers, messages)?);
@@ -98,9 +98,9 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     delay_by_others(is_quick, stage, report)
 }
 
-/// How a run went.
+/// The results of one run.
 #[derive(Clone, Copy)]
-struct Run {
+struct BusRun {
     /// Deliveries per second.
     pace: f64,
     /// Deliveries per second of the server's CPU time.
@@ -108,15 +108,15 @@ struct Run {
     memory: u64,
 }
 
-impl Run {
-    fn row(&self, measure: String, floor: &Run) -> Row {
+impl BusRun {
+    fn row(&self, measure: String, floor: &BusRun) -> Row {
         let (ours, other) = (Quantity::PerSecond(self.pace), Quantity::PerSecond(floor.pace));
         let cpu_ratio = Some(self.cpu_pace / floor.cpu_pace).filter(|ratio| ratio.is_finite());
         Row { cpu_ratio, ..Row::against(measure, ours, other) }
     }
 }
 
-fn median(runs: &[Run]) -> Option<Run> {
+fn median(runs: &[BusRun]) -> Option<BusRun> {
     let mut runs = runs.to_vec();
     runs.sort_by(|a, b| a.pace.total_cmp(&b.pace));
     runs.get(runs.len() / 2).copied()
@@ -130,7 +130,7 @@ enum Kind {
     Python,
 }
 
-fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outcome<Run> {
+fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outcome<BusRun> {
     let server = Served::start(kind, subscribers)?;
     let before = server.cpu();
     let took = deliver(&server.socket, speech, subscribers, messages)?;
@@ -138,7 +138,7 @@ fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outco
     // The publisher hears itself, but for Redis.
     let heard = if kind == Kind::Redis { subscribers } else { subscribers + 1 };
     let count = (heard * messages) as f64;
-    Ok(Run {
+    Ok(BusRun {
         pace: count / took.wall.as_secs_f64(),
         cpu_pace: count / cpu.as_secs_f64(),
         memory: server.memory(&took.streams),
@@ -202,7 +202,7 @@ impl Served {
         }
     }
 
-    fn id(&self) -> u32 {
+    fn process_id(&self) -> u32 {
         match &self.process {
             Process::Ours(running) => running.process_id(),
             Process::Other(child) => child.id(),
@@ -210,7 +210,7 @@ impl Served {
     }
 
     fn cpu(&self) -> Duration {
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.id())) else {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.process_id())) else {
             return Duration::ZERO;
         };
         let nanos = threads.filter_map(|thread| {
@@ -222,7 +222,7 @@ impl Served {
 
     /// What it holds while these are connected.
     fn memory(&self, _connected: &[UnixStream]) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id()));
         let status = status.unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());

@@ -25,14 +25,14 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     after_a_crash(stage, report)
 }
 
-/// An open journal that nobody uses.
+/// An open journal without any request.
 fn at_rest(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let seconds = if stage.scale.rounds > 2 { 10 } else { 2 };
     let scratch = stage.scratch()?;
     load::append(&scratch.journal, &Corpus::new(61).events(100).collect::<Vec<_>>(), 10)?;
     index_all(&scratch.journal)?;
     let Some(before) = Activity::now() else { return Ok(()) };
-    // Nobody sends anything: this only waits, and wakes no thread of the journal.
+    // The channel gets no message: this only waits, and wakes no thread of the journal.
     let (_kept, nothing) = mpsc::sync_channel::<()>(0);
     let _ = nothing.recv_timeout(Duration::from_secs(seconds));
     let Some(after) = Activity::now() else { return Ok(()) };

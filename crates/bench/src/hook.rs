@@ -94,10 +94,10 @@ fn calls(command: &dyn Fn() -> Command, cpu: &mut Duration) -> Outcome<Cost> {
 
 /// How long programs that were run and have ended were on a processor, where the system tells.
 fn children_cpu() -> Option<Duration> {
-    /// The kernel counts in hundredths of a second, whatever its own pace.
+    /// `/proc` counts in hundredths of a second on every kernel.
     const TICK: Duration = Duration::from_millis(10);
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may hold anything, so the fields are counted from behind it.
+    // The program's name may contain spaces and parentheses, so fields count from the last `)`.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u32>().ok();
     Some(TICK * (ticks(13)? + ticks(14)?))
@@ -131,7 +131,7 @@ fn slowest(span: Duration, command: impl Fn() -> Command + Sync) -> Outcome<Dura
     Ok(times.get(times.len() * 99 / 100).copied().unwrap_or_default())
 }
 
-/// Calls at a pace; who is late does not catch up.
+/// Calls at a fixed pace. A late call delays the next ones: the agent does not catch up.
 fn agent(
     span: Duration,
     command: &(impl Fn() -> Command + Sync),

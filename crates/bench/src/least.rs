@@ -1,8 +1,7 @@
-//! The least that taking in transcripts can cost, whoever does it: every byte is read, every line
-//! parsed once, all of it packed once and written.
+//! The lower bound of ingesting transcripts, for any program: every byte is read, every line is
+//! parsed once, and all of it is compressed once and written.
 //!
-//! Nothing of it could be found, counted or shown afterwards. What a reader costs more than this is
-//! what it knows.
+//! The result cannot be searched, counted or shown. Costs above this bound pay for these features.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -1,8 +1,8 @@
-//! `hansard ingest` that goes on: what it costs while nothing happens and while many agents
-//! write, and how long a line takes from its file into the journal.
+//! `hansard ingest` in follow mode: its cost at rest and while many agents write, and the time of a
+//! line from its file to the journal.
 //!
-//! The program runs as a process of its own. The agents, and the one who looks at its journal, are
-//! this process, whose cost is not counted.
+//! The program runs as a process of its own. This process simulates the agents and reads the
+//! journal; its cost is not counted.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,9 @@ const LINES_PER_SECOND: usize = 2_000;
 
 /// How often agents get their turn, and the journal is looked at.
 const TICK: Duration = Duration::from_millis(5);
-/// How long anything may take to be seen before it is given up.
+/// How long a measurement waits for a line before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-/// Sessions that nobody writes to were left this long ago.
+/// Age of sessions that no agent writes to.
 const YESTERDAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The program is at rest when it has done nothing for this long.
 const REST: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
     Ok(scribes)
 }
 
-/// What the program costs while nobody writes, once it has done all there was to do.
+/// Measures the program at rest, after it has caught up.
 fn at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut Report) {
     wait_for_rest(running);
     let before = running.cpu().zip(running.pauses());
@@ -94,7 +94,7 @@ fn at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut R
     report.row(Row::alone(format!("{about}: wake-ups"), Quantity::PerSecond(pauses)));
 }
 
-/// What the program costs, and how far it is behind, while everybody writes.
+/// Measures the cost and the delay of the program while all agents write.
 fn at_work(
     running: &RunningProgram,
     scribes: &mut [Scribe],
@@ -110,7 +110,7 @@ fn at_work(
         let writing = scope.spawn(|| {
             let lines =
                 write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string());
-            // Whoever waits for this may have given up.
+            // The receiver may have timed out already.
             let _ = sender.send(last_of(scribes));
             lines
         });

@@ -1,8 +1,8 @@
 //! Measures what the journal costs: ratios against a floor beside it, and growth.
 //!
 //! Everything is measured in one run on one machine, ours and the floor in turn. A verdict is a
-//! word in a table, never a failure: who shares the machine decides about times, tests about
-//! counts.
+//! word in a table, never a failure: times depend on what else runs on the machine. Limits that must
+//! hold are counts, and tests check them.
 
 mod report; // the table
 mod meter; // the stopwatch
@@ -33,7 +33,7 @@ use clap::Parser;
 use report::Report;
 use stage::{Scale, Stage};
 
-/// What a measurement gives; whatever goes wrong ends the run with its words.
+/// The result of a measurement. Any error ends the run and is printed.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Measures ratios and growth, and prints them as a table.
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody to tell is no second failure.
+            // If stderr is closed, there is no other place to report to.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }

@@ -39,7 +39,7 @@ pub(crate) struct Race {
 /// missing would decide.
 const CPU_MIN: Duration = Duration::from_millis(50);
 
-/// The thread whose work belongs to no measure but those of search.
+/// The indexer thread, whose work counts only in measurements of search.
 const INDEXER: &str = "journal indexer";
 
 /// Times what `work` does.
@@ -54,7 +54,7 @@ pub(crate) fn time<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Cost, T)> {
 /// Lets time pass; this thread does nothing.
 pub(crate) fn pause(time: Duration) {
     let (_kept, nothing) = mpsc::sync_channel::<()>(0);
-    // Nobody sends anything.
+    // The channel gets no message, so this waits for the whole time.
     let _ = nothing.recv_timeout(time);
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn race(
     Ok(best)
 }
 
-/// The one in the middle: what a single, short thing takes, whatever happened to a few of them.
+/// Returns the median: for short operations it ignores a few outliers.
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
@@ -98,9 +98,8 @@ impl Cost {
         Cost { wall: self.wall.min(other.wall), cpu }
     }
 
-    /// The same with the time this thread was at work in place of the time that passed: what
-    /// something takes that one thread does without waiting, however many others want the
-    /// processor.
+    /// Replaces the wall time by the CPU time of this thread. For work that one thread does without
+    /// waiting, this is the cost regardless of other load on the machine.
     pub(crate) fn at_work(self) -> Cost {
         let own = self.cpu.map(|cpu| cpu.own).filter(|own| *own >= CPU_MIN);
         Cost { wall: own.unwrap_or(self.wall), cpu: None }

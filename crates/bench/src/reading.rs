@@ -16,7 +16,7 @@ use crate::meter::{self, Cost, best, race, time};
 use crate::report::{Bar, Growth, Report};
 use crate::stage::{self, Rung, Stage};
 
-/// Events on a page that somebody looks at.
+/// Events on one page of a reader.
 const PAGE: usize = 50;
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
@@ -153,7 +153,7 @@ fn caught_up(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Appends while others listen, one of whom never reads.
+/// Measures appends beside subscribers, one of which never reads.
 fn beside_subscribers(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let drafts: Vec<_> = Corpus::new(22).events(stage.scale.batched / 2).collect();
     let mut points = Vec::new();
@@ -181,7 +181,7 @@ fn listened(
             let mut subscription = journal.follow(FollowFrom::Now, OnLag::Skip)?;
             let ready = ready.clone();
             scope.spawn(move || {
-                // Nobody waits for the answer once all have begun.
+                // The receiver is gone once all subscribers have started.
                 let _ = ready.send(());
                 while let Some(Ok(followed)) = subscription.next() {
                     black_box(followed);

@@ -30,7 +30,7 @@ enum Agent {
     Codex,
 }
 
-/// What is said, by who says it: as long and as varied as in recorded sessions.
+/// Texts by author, as long and as varied as in recorded sessions.
 pub(crate) struct Words {
     prompts: Vec<String>,
     thoughts: Vec<String>,
@@ -186,7 +186,7 @@ impl Scribe {
         json!({"timestamp": at.to_string(), "type": kind, "payload": payload})
     }
 
-    /// Words nobody else has at the same time, with something that is nowhere else.
+    /// Picks a text that no other session has at the same time, with a unique mark.
     fn pick(&self, list: &[String]) -> String {
         let number = self
             .session

@@ -1,8 +1,8 @@
-//! The door of the daemon: how long a line takes from its file to a WebSocket while many agents
-//! write, what each of them costs in memory, and what waiting costs.
+//! The HTTP server of the daemon: the time of a line from its file to a WebSocket while many agents
+//! write, the memory of each session, and the cost at rest.
 //!
-//! The daemon runs as a process of its own. The agents and the one who follows are this process,
-//! whose cost is not counted.
+//! The daemon runs as a process of its own. This process simulates the agents and the follower; its
+//! cost is not counted.
 
 use std::collections::HashSet;
 use std::net::TcpStream;
@@ -37,7 +37,8 @@ const LATE: Duration = Duration::from_millis(100);
 /// What a daemon with a follower may take of a core while nothing happens, in percent.
 const IDLE_PERCENT: f64 = 0.1;
 
-/// Threads that answered something end after ten idle seconds, and take along what they computed.
+/// Wait before memory is read: threads that answered a request end after ten idle seconds and free
+/// their buffers.
 const ANSWERED: Duration = Duration::from_secs(12);
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
@@ -100,7 +101,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     }
 
     stage.tell("more sessions are held")?;
-    // What is held whoever writes is held by now: what comes on top is what a session costs.
+    // Fixed costs are allocated by now, so the growth from here is that of the sessions.
     let before = memory(&running);
     let mut more = begin(SESSIONS_HELD..2 * SESSIONS_HELD)?;
     each(&mut more, before, "more sessions")?.into_iter().for_each(|row| report.row(row));
@@ -108,10 +109,10 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Lets agents write; how long each line took to its follower.
+/// Lets agents write and returns the time of each line to the follower.
 ///
-/// A line has arrived with its first event. What is told later of the same instant is what later
-/// lines say about it: a response of Claude is known to be complete once another one begins.
+/// A line has arrived with its first event. Later events of the same time come from later lines: a
+/// response of Claude is complete only when the next one begins.
 fn at_work(
     scribes: &mut [Scribe],
     words: &Words,
@@ -137,10 +138,10 @@ fn at_work(
     })
 }
 
-/// A follower that hears nothing for so long has everything.
+/// A follower without an event for so long has received everything.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// One who follows everything.
+/// A WebSocket client that follows all sessions.
 struct Follower {
     socket: WebSocket<TcpStream>,
 }
@@ -185,7 +186,7 @@ impl Follower {
         Ok(self.socket.send(Message::text(asked))?)
     }
 
-    /// The next event it hears of; `None` if it was told something else, or nothing came.
+    /// Waits for the next event. Returns `None` for another frame or after a timeout.
     fn next(&mut self) -> Outcome<Option<Written>> {
         use std::io::ErrorKind;
         match self.socket.read() {

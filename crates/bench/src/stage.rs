@@ -80,13 +80,13 @@ impl Stage {
         Ok(Stage { scale, folder, made: 0, ladder: Vec::new() })
     }
 
-    /// Says what is going on, to whoever waits.
+    /// Prints the current measurement on stderr.
     pub(crate) fn tell(&self, what: &str) -> Outcome<()> {
         writeln!(io::stderr(), "{what} …")?;
         Ok(())
     }
 
-    /// A path nobody has used.
+    /// Returns a path that is not in use.
     pub(crate) fn fresh_path(&mut self) -> PathBuf {
         self.made += 1;
         self.folder.path().join(self.made.to_string())

@@ -19,7 +19,7 @@ pub(crate) const MESSAGE: usize = 200;
 const BURST: usize = 32;
 /// Bytes the publisher may be ahead of the slowest subscriber; of long messages, one.
 const AHEAD: usize = 4_096 * MESSAGE;
-/// Whoever waits longer has found a bug.
+/// How long a client waits: so long that only a bug reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::driver::{MESSAGE, Speech};
-use super::{Kind, Run, median, run};
+use super::{BusRun, Kind, median, run};
 use crate::Outcome;
 use crate::report::{Bar, Growth, Quantity, Report};
 use crate::stage::Stage;
@@ -43,9 +43,9 @@ pub(super) fn measure(deliveries: usize, stage: &mut Stage, report: &mut Report)
     Ok(())
 }
 
-fn typical(stage: &Stage, speech: Speech, clients: usize, messages: usize) -> Outcome<Run> {
+fn typical(stage: &Stage, speech: Speech, clients: usize, messages: usize) -> Outcome<BusRun> {
     let runs = (0..stage.scale.rounds).map(|_| run(Kind::Ours, speech, clients, messages));
-    let runs = runs.collect::<Outcome<Vec<Run>>>()?;
+    let runs = runs.collect::<Outcome<Vec<BusRun>>>()?;
     median(&runs).ok_or_else(|| "there was no round".into())
 }
 

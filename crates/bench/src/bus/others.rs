@@ -14,11 +14,11 @@ use crate::meter::pause;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misbehaviour {
     None,
-    /// So many who never read.
+    /// So many clients that never read.
     Stuck(usize),
-    /// One who reads 20 kB a second.
+    /// A client that reads 20 kB a second.
     Crawling,
-    /// One who writes as fast as it can.
+    /// A client that writes as fast as it can.
     Flooding,
     /// Senders that come and go all the time.
     OneShots,
@@ -28,9 +28,10 @@ pub(crate) enum Misbehaviour {
 const PAUSE: Duration = Duration::from_millis(2);
 /// A probe that takes longer was lost.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a crawling one reads per pause.
+/// Bytes that a crawling client reads per pause.
 const CRAWL: usize = 40;
-/// Messages that stuck and crawling ones have not read when it begins; more than sockets hold.
+/// Unread messages of stuck and crawling clients at the start: more than socket buffers hold, so
+/// that the server has to queue.
 const BACKLOG: usize = 2_000;
 
 /// How long messages take.
@@ -42,7 +43,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    fn of(mut all: Vec<Duration>) -> Delays {
+    fn from_samples(mut all: Vec<Duration>) -> Delays {
         all.sort();
         let at = |place: usize| all.get(place).copied().unwrap_or_default();
         Delays { most: at(all.len() * 99 / 100), worst: at(all.len().saturating_sub(1)) }
@@ -101,7 +102,7 @@ fn spawn(
     std::thread::spawn(move || while !stop.load(Ordering::Acquire) && work() {})
 }
 
-/// Says something, hears it and says something else, for as long as it is wanted.
+/// Sends a message, waits for it to come back and sends the next, while `is_wanted`.
 pub(super) fn probe(
     path: &Path,
     backlog: usize,
@@ -138,7 +139,7 @@ pub(super) fn probe(
         delays.push(began.elapsed());
         pause(PAUSE);
     }
-    Ok(Delays::of(delays))
+    Ok(Delays::from_samples(delays))
 }
 
 fn crawl(mut stream: &UnixStream) -> bool {

@@ -45,7 +45,7 @@ pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) ->
     if log.lines().count() != lines {
         return Err("lines are missing in the log".into());
     }
-    // Another time, as whoever looks at it takes time from it.
+    // In a separate run, because the probe itself takes time from the server.
     let socket = journal.join("health/callosum.sock");
     let alone = probe(&socket, 0, |number| number < PROBES)?;
     let with = std::thread::scope(|scope| {

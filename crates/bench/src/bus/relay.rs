@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::Outcome;
 
-/// Waits for so many clients, then gives everybody what the last one says until it ends.
+/// Waits for so many clients, then copies the bytes of the last one to all until it closes.
 pub(crate) fn serve(path: &Path, clients: usize) -> Outcome<()> {
-    // Under its name it listens already.
+    // Renamed after the bind, so that a client that finds the socket can connect.
     let private = path.with_extension("new");
     let listener = UnixListener::bind(&private)?;
     std::fs::rename(&private, path)?;

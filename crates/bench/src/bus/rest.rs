@@ -1,4 +1,4 @@
-//! Those who do nothing, and those who are stuck: wake-ups and memory.
+//! Idle and stuck clients: wake-ups and memory of the server.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::stage::Stage;
 const CLIENTS: usize = 100;
 const STUCK: usize = 20;
 
-/// What the tape holds for those who are stuck.
+/// Bytes that the tape holds for stuck clients.
 const TAPE_MAX: u64 = 16 << 20;
 
 /// How long an idle server is looked at.

@@ -190,7 +190,7 @@ impl Language {
         }
     }
 
-    /// A word nobody would use twice by accident: the beginning of a name in a program.
+    /// Makes the beginning of a name in a program, rare enough not to occur twice by accident.
     pub(super) fn unusual_word(&self, random: &mut Random) -> &str {
         &self.latin[random.below(WORDS as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! What the generated sessions promise to those who measure with them.
+//! Properties of generated sessions that measurements rely on.
 
 use std::collections::BTreeMap;
 

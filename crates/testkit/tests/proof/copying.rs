@@ -9,8 +9,8 @@ use event::Time;
 use journal::{Journal, StoreKind};
 use testkit::{Dice, bulk, numbered};
 
-use crate::place::Place;
 use crate::setting;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 
 /// How long a log gets before it is copied.
@@ -24,8 +24,8 @@ const KILLS: u64 = 4;
 const SPIN_MAX_US: [u64; 2] = [5_000, 1_000_000];
 
 #[test]
-fn a_log_that_was_being_copied_is_lost_to_nobody() {
-    let place = Place::new(StoreKind::Sqlite);
+fn journal_is_whole_after_interrupted_copy() {
+    let place = TestJournal::new(StoreKind::Sqlite);
     let kills = setting("HANSARD_TEST_CRASHES", KILLS).min(KILLS);
     let mut dice = Dice::from_environment();
     println!("{kills} kills, HANSARD_TEST_SEED={}", dice.seed());
@@ -39,7 +39,7 @@ fn a_log_that_was_being_copied_is_lost_to_nobody() {
         known = look(&journal, known);
         let acknowledged = said.iter().filter_map(|line| line.strip_prefix("ack ")?.parse().ok());
         assert!(acknowledged.max() <= Some(known), "what was acknowledged is there");
-        // Half of the time it is open here too while the next one is killed.
+        // In half of the rounds the journal is open here, too, while the worker is killed.
         kept_open = (round % 4 < 2).then_some(journal);
     }
     drop(kept_open);
@@ -60,7 +60,7 @@ struct Killed {
 }
 
 /// Starts a worker and kills it when its log is being copied.
-fn kill_while_copying(place: &Place, spin: Duration) -> Killed {
+fn kill_while_copying(place: &TestJournal, spin: Duration) -> Killed {
     let length = |name: &str| place.dir().join(name).metadata().map_or(0, |file| file.len());
     let before = length("journal.db");
     let mut worker = Worker::start(place, "pour", &[]);
@@ -69,7 +69,7 @@ fn kill_while_copying(place: &Place, spin: Duration) -> Killed {
     while length("journal.db-wal") < LOG_BYTES {
         said.push(worker.line().unwrap_or_else(|| panic!("the end behind {:?}", said.last())));
     }
-    // Nothing else makes the database longer.
+    // Only a copy of the log makes the database longer.
     let began = Instant::now();
     while length("journal.db") <= before {
         assert!(began.elapsed() < Duration::from_secs(60), "nobody copies it");
@@ -80,10 +80,10 @@ fn kill_while_copying(place: &Place, spin: Duration) -> Killed {
     Killed { said, is_copied: frames_copied(place) != copied }
 }
 
-/// How much of the log is said to be in the database, in what processes share in memory. It is said
-/// when a copy is done.
-fn frames_copied(place: &Place) -> u32 {
-    // Never closed: that would take its locks from a journal that is open here.
+/// Returns how many frames of the log are in the database, from the shared-memory index. SQLite
+/// updates it at the end of a copy.
+fn frames_copied(place: &TestJournal) -> u32 {
+    // Never closed: closing would release the locks of a journal that this process has open.
     let shared = ManuallyDrop::new(File::open(place.dir().join("journal.db-shm")).unwrap());
     let mut frames = [0; 4];
     shared.read_exact_at(&mut frames, 96).unwrap();

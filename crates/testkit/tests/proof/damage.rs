@@ -1,4 +1,4 @@
-//! Changed bytes and cut files: what is read is right, or the place is named. Nobody panics.
+//! Changed bytes and cut files: reads are right or name the damage, and no code panics.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use journal::{Journal, OpenError, ReadError, Selection, StoreKind};
 use testkit::{Dice, numbered};
 
 use crate::in_every_store;
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 
 /// Numbered events in the journal that is damaged.
@@ -24,24 +24,24 @@ const PLACES_MAX: u64 = 32;
 const FILES_PER_FOLDER: usize = 2;
 
 in_every_store![
-    a_changed_byte_is_named_or_does_not_matter,
-    a_changed_byte_in_an_unfinished_log_is_named_or_does_not_matter,
-    a_cut_file_shows_a_whole_beginning,
-    what_is_derived_is_built_anew,
+    changed_byte_is_reported,
+    changed_byte_in_a_log_is_reported,
+    cut_file_keeps_a_whole_beginning,
+    derived_data_is_rebuilt,
 ];
 
 /// After everything was closed well.
-fn a_changed_byte_is_named_or_does_not_matter(store: StoreKind) {
+fn changed_byte_is_reported(store: StoreKind) {
     flip_everywhere(&closed_journal(store), "closed well");
 }
 
 /// After a crash, with what was not yet carried over.
-fn a_changed_byte_in_an_unfinished_log_is_named_or_does_not_matter(store: StoreKind) {
+fn changed_byte_in_a_log_is_reported(store: StoreKind) {
     flip_everywhere(&killed_journal(store), "killed");
 }
 
-fn flip_everywhere(sound: &Place, state: &str) {
-    let whole = Seen::of(&sound.copy()).opened.expect("it is sound before");
+fn flip_everywhere(sound: &TestJournal, state: &str) {
+    let whole = JournalReading::read(&sound.copy()).opened.expect("it is sound before");
     let mut dice = Dice::from_environment();
     println!("{:?}, {state}: HANSARD_TEST_SEED={}", sound.store, dice.seed());
     for name in names(sound) {
@@ -52,7 +52,7 @@ fn flip_everywhere(sound: &Place, state: &str) {
             let bits = 1 + dice.below(255) as u8;
             change_byte(&place.dir().join(&name), offset, bits);
             let context = format!("{}, byte {offset} of {length} by {bits:#x}", name.display());
-            tally.take(&whole, Seen::of(&place), &context);
+            tally.take(&whole, JournalReading::read(&place), &context);
         }
         tally.require_named(&name);
         tally.require_told(&name);
@@ -60,9 +60,9 @@ fn flip_everywhere(sound: &Place, state: &str) {
     }
 }
 
-fn a_cut_file_shows_a_whole_beginning(store: StoreKind) {
+fn cut_file_keeps_a_whole_beginning(store: StoreKind) {
     let sound = closed_journal(store);
-    let whole = Seen::of(&sound.copy()).opened.expect("it is sound before");
+    let whole = JournalReading::read(&sound.copy()).opened.expect("it is sound before");
     let mut dice = Dice::from_environment();
     for name in names(&sound) {
         let length = sound.dir().join(&name).metadata().unwrap().len();
@@ -72,14 +72,14 @@ fn a_cut_file_shows_a_whole_beginning(store: StoreKind) {
             let file = std::fs::OpenOptions::new().write(true).open(place.dir().join(&name));
             file.unwrap().set_len(cut).unwrap();
             let context = format!("{} cut at {cut} of {length}", name.display());
-            tally.take(&whole, Seen::of(&place), &context);
+            tally.take(&whole, JournalReading::read(&place), &context);
         }
         tally.require_told(&name);
         println!("{store:?}: {} cut: {tally}", name.display());
     }
 }
 
-fn what_is_derived_is_built_anew(store: StoreKind) {
+fn derived_data_is_rebuilt(store: StoreKind) {
     let sound = closed_journal(store);
     let query = journal::Query::new("number 7");
     let hits = sound.open().search(&query).unwrap().hits.len();
@@ -98,41 +98,44 @@ fn what_is_derived_is_built_anew(store: StoreKind) {
     println!("{store:?}: derived.db changed {cases} times, search found all {hits} again");
 }
 
-/// What a look at a journal shows.
-struct Seen {
-    opened: Result<Vec<SessionSeen>, OpenError>,
-    /// Whether the doctor had something to say, be it about what opening has repaired.
-    is_told: bool,
+/// What reading a damaged journal gives.
+struct JournalReading {
+    opened: Result<Vec<SessionReadings>, OpenError>,
+    /// Whether the doctor reported damage, also if opening has repaired it.
+    is_reported: bool,
 }
 
 /// One session, read in both ways.
-struct SessionSeen {
+struct SessionReadings {
     strict: Result<Vec<Event>, ReadError>,
     salvaged: Result<Vec<Event>, ReadError>,
 }
 
-impl Seen {
-    fn of(place: &Place) -> Seen {
-        let mut is_told = false;
+impl JournalReading {
+    fn read(place: &TestJournal) -> JournalReading {
+        let mut is_reported = false;
         let opened = place.try_open().map(|journal| {
-            let session = |number| SessionSeen::of(&journal, &numbered::session_of(number));
+            let session = |number| SessionReadings::read(&journal, &numbered::session_of(number));
             let sessions = (0..numbered::SESSIONS).map(session).collect();
             let checks = journal.doctor(false, Time::from_millis(2_000_000_000_000));
-            is_told = match checks {
+            is_reported = match checks {
                 Ok(checks) => checks.iter().any(|check| !check.ok || check.fix.is_some()),
                 // A doctor that cannot read on says why.
                 Err(_) => true,
             };
             sessions
         });
-        Seen { opened, is_told }
+        JournalReading { opened, is_reported }
     }
 }
 
-impl SessionSeen {
-    fn of(journal: &Journal, id: &SessionId) -> SessionSeen {
+impl SessionReadings {
+    fn read(journal: &Journal, id: &SessionId) -> SessionReadings {
         let read = |selection| journal.events(id, selection)?.collect();
-        SessionSeen { strict: read(Selection::all().strict()), salvaged: read(Selection::all()) }
+        SessionReadings {
+            strict: read(Selection::all().strict()),
+            salvaged: read(Selection::all()),
+        }
     }
 }
 
@@ -140,17 +143,17 @@ impl SessionSeen {
 #[derive(Default)]
 struct Tally {
     counts: BTreeMap<&'static str, u32>,
-    /// Most events that one damage cost a reader who salvages.
+    /// The most events that one damage cost a salvaging reader.
     lost_max: usize,
-    /// How often the doctor had something to say.
+    /// How often the doctor reported damage.
     told: u32,
-    /// How often something was lost and the doctor had nothing to say.
-    untold: u32,
+    /// How often events were lost and the doctor reported nothing.
+    unreported: u32,
 }
 
 impl Tally {
     #[track_caller]
-    fn take(&mut self, whole: &[SessionSeen], seen: Seen, context: &str) {
+    fn take(&mut self, whole: &[SessionReadings], seen: JournalReading, context: &str) {
         let sessions = match seen.opened {
             Ok(sessions) => sessions,
             Err(OpenError::Corrupt(damage)) => {
@@ -187,12 +190,12 @@ impl Tally {
             lost += sound.len() - kept;
         }
         self.lost_max = self.lost_max.max(lost);
-        self.told += u32::from(seen.is_told);
-        self.untold += u32::from(lost > 0 && !seen.is_told);
+        self.told += u32::from(seen.is_reported);
+        self.unreported += u32::from(lost > 0 && !seen.is_reported);
         self.count(verdict);
     }
 
-    /// Nothing is missing without a word, and a changed byte costs one event.
+    /// Requires that no loss is silent and that a changed byte costs one event.
     ///
     /// In a database it may cost more: a byte of a page's own order costs what hangs on that page.
     /// SQLite's log may even end early: what was committed behind a page that does not fit its
@@ -209,10 +212,10 @@ impl Tally {
         }
     }
 
-    /// The doctor knows of every loss.
+    /// Requires that the doctor reports every loss.
     #[track_caller]
     fn require_told(&self, name: &Path) {
-        assert!(self.untold == 0, "{}: {self}, {} untold", name.display(), self.untold);
+        assert!(self.unreported == 0, "{}: {self}, {} unreported", name.display(), self.unreported);
     }
 
     fn count(&mut self, verdict: &'static str) {
@@ -237,8 +240,8 @@ impl std::fmt::Display for Tally {
     }
 }
 
-fn closed_journal(store: StoreKind) -> Place {
-    let place = Place::new(store);
+fn closed_journal(store: StoreKind) -> TestJournal {
+    let place = TestJournal::new(store);
     Worker::start(&place, "append", &[&EVENTS.to_string()]).finish();
     let journal = place.open();
     while journal.index().unwrap().is_some() {}
@@ -247,8 +250,8 @@ fn closed_journal(store: StoreKind) -> Place {
 }
 
 /// As a killed process left it.
-fn killed_journal(store: StoreKind) -> Place {
-    let place = Place::new(store);
+fn killed_journal(store: StoreKind) -> TestJournal {
+    let place = TestJournal::new(store);
     let mut worker = Worker::start(&place, "append", &[]);
     worker.wait_for(&format!("ack {EVENTS}"));
     worker.kill_after(0, std::time::Duration::ZERO);
@@ -256,7 +259,7 @@ fn killed_journal(store: StoreKind) -> Place {
 }
 
 /// The files of a journal that hold something, by their names in it.
-fn names(place: &Place) -> Vec<PathBuf> {
+fn names(place: &TestJournal) -> Vec<PathBuf> {
     let name = |path: PathBuf| path.strip_prefix(place.dir()).unwrap().to_owned();
     let mut per_folder: BTreeMap<PathBuf, usize> = BTreeMap::new();
     place
@@ -268,7 +271,7 @@ fn names(place: &Place) -> Vec<PathBuf> {
             let is_top = folder.as_os_str().is_empty();
             let count = per_folder.entry(folder).or_default();
             *count += 1;
-            // What processes share in memory is made anew by whoever comes first.
+            // The first process to open the database rebuilds its shared memory.
             let is_memory = name.to_string_lossy().ends_with("-shm");
             !is_memory && (is_top || *count <= FILES_PER_FOLDER)
         })

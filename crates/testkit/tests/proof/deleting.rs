@@ -1,7 +1,7 @@
-//! `derived.db` may be deleted at any time, whoever has it open.
+//! `derived.db` may be deleted at any time, also while processes have it open.
 //!
-//! People delete that name alone. What SQLite keeps beside it stays, and whoever still has it open
-//! goes on using it: a file begun beside that would be read by the index of another.
+//! Users delete only that file. SQLite's files beside it stay, and processes that have the old
+//! database open go on using them: a new database beside them would be read with the old index.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use journal::{Query, StoreKind};
 use testkit::numbered;
 
 use crate::in_every_store;
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 
 const EVENTS: u64 = 500;
@@ -33,7 +33,7 @@ fn an_empty_file_in_place_of_derived_data_is_made_again(store: StoreKind) {
 
 #[track_caller]
 fn require_made_again_after(store: StoreKind, harm: impl FnOnce(&Path)) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let journal = place.open();
     journal.append(numbered::batch(0, EVENTS)).unwrap();
     while journal.index().unwrap().is_some() {}

@@ -12,13 +12,13 @@ use std::process::Command;
 use journal::{OpenError, StoreKind};
 
 use crate::in_every_store;
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 use crate::worker::{PROGRAM, Worker};
 
 /// Room for a journal and for what is removed to go on.
 const DISK_MIB: u32 = 8;
 
-/// A format nobody has written yet; the commit log has one digit for it.
+/// A format that no version writes; the commit log has one digit for it.
 const NEWER: u32 = 9;
 
 in_every_store![
@@ -29,7 +29,7 @@ in_every_store![
 ];
 
 fn a_full_disk_refuses_and_loses_nothing(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let Some(mut shell) = on_a_small_disk(&place, r#""$2" fill "$3" "$1/journal" "$1/ballast""#)
     else {
         return;
@@ -43,7 +43,7 @@ fn a_full_disk_refuses_and_loses_nothing(store: StoreKind) {
 }
 
 fn a_read_only_disk_is_a_clear_error(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let script = r#"
         "$2" append "$3" "$1/journal" 20 && mount -o remount,ro "$1" || exit 9
         "$2" open "$3" "$1/journal"
@@ -66,7 +66,7 @@ fn a_read_only_disk_is_a_clear_error(store: StoreKind) {
 }
 
 fn a_folder_others_can_enter_is_refused(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     drop(place.open());
     for mode in [0o750, 0o701, 0o777] {
         std::fs::set_permissions(place.dir(), PermissionsExt::from_mode(mode)).unwrap();
@@ -80,7 +80,7 @@ fn a_folder_others_can_enter_is_refused(store: StoreKind) {
 }
 
 fn a_journal_of_a_newer_program_is_not_touched(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     Worker::start(&place, "append", &["20"]).finish();
     match store {
         StoreKind::Sqlite => {
@@ -103,14 +103,14 @@ fn a_journal_of_a_newer_program_is_not_touched(store: StoreKind) {
     assert!(bytes(&place) == before, "its files are as they were");
 }
 
-fn bytes(place: &Place) -> BTreeMap<PathBuf, Vec<u8>> {
+fn bytes(place: &TestJournal) -> BTreeMap<PathBuf, Vec<u8>> {
     let read = |path: PathBuf| (path.clone(), std::fs::read(path).unwrap());
     place.files().into_iter().map(read).collect()
 }
 
-/// A shell that runs `script` with a small disk mounted on `$1`, which nobody else sees and which
-/// ends with it. `None`, and a word about it, where that is not possible.
-fn on_a_small_disk(place: &Place, script: &str) -> Option<Command> {
+/// Returns a shell that runs `script` with a small disk mounted on `$1`. Only the shell sees the
+/// disk, and it is gone afterwards. Prints why and returns `None` where mounting is not allowed.
+fn on_a_small_disk(place: &TestJournal, script: &str) -> Option<Command> {
     let mount = format!(r#"mount -t tmpfs -o size={DISK_MIB}m,mode=700 tmpfs "$1""#);
     let shell = |script: &str| {
         let mut unshare = Command::new("unshare");

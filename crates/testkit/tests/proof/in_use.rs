@@ -1,9 +1,9 @@
-//! A journal that somebody has open is never taken for one that nobody uses.
+//! An open journal stays locked, whatever the same process opens and closes beside it.
 //!
-//! Whoever closes a database last removes its log. Processes tell each other that they are there by
-//! locks, and the system takes those from a process that closes any other handle on the same file:
-//! what it commits from then on may go into a log that has no name. Our own SQLite looks twice,
-//! but people look into a journal with others.
+//! The last process that closes a database removes its log, and file locks tell which one is last.
+//! The system drops all locks of a process on a file when it closes any other handle on that file.
+//! Its next commits could then go into a log that another program has unlinked. Our own SQLite checks
+//! twice, but users open a journal with other programs, too.
 
 use event::Time;
 use journal::StoreKind;
@@ -11,23 +11,23 @@ use rusqlite::Connection;
 use testkit::numbered;
 
 use crate::in_every_store;
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 
 in_every_store![opening_it_again_leaves_it_in_use, closing_one_of_two_leaves_it_in_use];
 
 fn opening_it_again_leaves_it_in_use(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let journal = place.open();
     journal.append(numbered::batch(0, 5)).unwrap();
     let again = place.open();
     require_in_use(&place);
     drop((journal, again));
-    assert_eq!(said_of(&place, main_file(&place)), "free", "nobody has it open");
+    assert_eq!(usage_of(&place, main_file(&place)), "free", "nobody has it open");
 }
 
 fn closing_one_of_two_leaves_it_in_use(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let first = place.open();
     first.append(numbered::batch(0, 5)).unwrap();
     let second = place.open();
@@ -39,7 +39,7 @@ fn closing_one_of_two_leaves_it_in_use(store: StoreKind) {
 /// A repair keeps a copy of the file, and searches its bytes for what is lost.
 #[test]
 fn repairing_it_leaves_it_in_use() {
-    let place = Place::new(StoreKind::Sqlite);
+    let place = TestJournal::new(StoreKind::Sqlite);
     let journal = place.open();
     journal.append(numbered::batch(0, 5)).unwrap();
     let db = Connection::open(place.dir().join(main_file(&place))).unwrap();
@@ -52,19 +52,19 @@ fn repairing_it_leaves_it_in_use() {
 }
 
 #[track_caller]
-fn require_in_use(place: &Place) {
+fn require_in_use(place: &TestJournal) {
     for name in [main_file(place), "derived.db"] {
-        assert_eq!(said_of(place, name), "in use", "{name}");
+        assert_eq!(usage_of(place, name), "in use", "{name}");
     }
 }
 
-/// What another process says of a file that it would like to have alone.
+/// Asks another process whether the file is in use.
 #[track_caller]
-fn said_of(place: &Place, name: &str) -> String {
+fn usage_of(place: &TestJournal, name: &str) -> String {
     Worker::start(place, "look", &[name]).finish().pop().unwrap()
 }
 
-fn main_file(place: &Place) -> &'static str {
+fn main_file(place: &TestJournal) -> &'static str {
     match place.store {
         StoreKind::Sqlite => "journal.db",
         StoreKind::Files => "catalogue.db",

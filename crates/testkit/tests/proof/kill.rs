@@ -1,4 +1,4 @@
-//! Killed with `kill -9` at any instant, a program loses nothing it was told is recorded.
+//! After `kill -9` at any instant, every acknowledged event is in the journal.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use journal::StoreKind;
 use testkit::Dice;
 
 use crate::account::Account;
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 use crate::{in_every_store, setting};
 
@@ -20,12 +20,12 @@ const SPIN_MAX_US: u64 = 2_000;
 /// Lines waited for, and one more than there can be before the first acknowledgement.
 const LINES_MAX: u64 = 12;
 
-in_every_store![what_was_acknowledged_outlives_the_program];
+in_every_store![acknowledged_events_survive_a_kill];
 
 /// Appending over several sessions with a source position, forking, and opening and closing, which
 /// recovers and checkpoints. Now and then another process has the journal open meanwhile.
-fn what_was_acknowledged_outlives_the_program(store: StoreKind) {
-    let place = Place::new(store);
+fn acknowledged_events_survive_a_kill(store: StoreKind) {
+    let place = TestJournal::new(store);
     let mut account = Account::default();
     Worker::start(&place, "append", &["50"]).finish();
     account.look(&place.open(), &[]);

@@ -8,7 +8,7 @@
 #![cfg(test)]
 
 mod worker; // the other process, and how it ends
-mod place; // a folder with a journal in it
+mod test_journal; // a journal in a temporary folder
 mod account; // what must be there
 
 mod kill; // at any instant

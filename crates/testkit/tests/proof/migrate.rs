@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use testkit::{Dice, bulk};
 
 use crate::account::Account;
-use crate::place::Place;
 use crate::setting;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 
 /// The tables as they once were, format by format.
@@ -76,8 +76,8 @@ fn migrate_and_kill(format: u32) {
     println!("{not_begun} not begun, {in_the_middle} in the middle, {done} done");
 }
 
-/// How long it takes if nobody is killed.
-fn time_of_migration(old: &Place, format: u32) -> Duration {
+/// Measures a migration without a kill.
+fn time_of_migration(old: &TestJournal, format: u32) -> Duration {
     let whole = old.copy();
     let mut worker = Worker::start(&whole, "open", &[]);
     worker.wait_for("started");
@@ -98,17 +98,17 @@ fn time_of_migration(old: &Place, format: u32) -> Duration {
 
 /// Every event is there and says what it was made to say.
 #[track_caller]
-fn require_same_events(place: &Place) {
+fn require_same_events(place: &TestJournal) {
     let journal = place.open();
     Account::default().look(&journal, &[format!("ack {EVENTS}")]);
     assert_eq!(journal.tail().unwrap(), EVENTS);
 }
 
 /// A journal in an older format: today's rows in yesterday's tables.
-fn old_journal(format: u32) -> Place {
-    let new = Place::new(StoreKind::Sqlite);
+fn old_journal(format: u32) -> TestJournal {
+    let new = TestJournal::new(StoreKind::Sqlite);
     Worker::start(&new, "append", &[&EVENTS.to_string()]).finish();
-    let old = Place::new(StoreKind::Sqlite);
+    let old = TestJournal::new(StoreKind::Sqlite);
     let db = Connection::open(old.dir().join("journal.db")).unwrap();
     db.pragma_update(None, "page_size", 8_192).unwrap();
     db.pragma_update(None, "journal_mode", "WAL").unwrap();

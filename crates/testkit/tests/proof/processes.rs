@@ -1,4 +1,4 @@
-//! Several processes on one journal: nobody loses, doubles or misses anything.
+//! Several processes on one journal: no event is lost, doubled or missed.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use journal::{Batch, Selection, StoreKind};
 use testkit::numbered;
 
 use crate::account::Account;
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 use crate::{in_every_store, setting};
 
@@ -33,13 +33,13 @@ in_every_store![
 ];
 
 fn two_writers_fill_one_session_without_a_gap(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let count = EVENTS_EACH.to_string();
     let mut workers =
         ["1", "2"].map(|writer| Worker::start(&place, "add", &["shared", writer, &count]));
     workers.iter_mut().for_each(|worker| worker.wait_for("ready"));
     workers.iter_mut().for_each(Worker::go);
-    // Both are read at once, so that neither waits for us.
+    // Both outputs are read in parallel, so that no writer blocks on its pipe.
     let readers = workers.map(|worker| std::thread::spawn(move || worker.finish()));
     let said = readers.map(|reader| reader.join().unwrap());
     let mut acknowledged = BTreeSet::new();
@@ -69,7 +69,7 @@ fn two_writers_fill_one_session_without_a_gap(store: StoreKind) {
 }
 
 fn followers_miss_nothing_of_a_busy_writer(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     drop(place.open());
     let seconds = setting("HANSARD_TEST_SECONDS", SECONDS).to_string();
     let mut followers: Vec<Worker> =
@@ -86,7 +86,7 @@ fn followers_miss_nothing_of_a_busy_writer(store: StoreKind) {
 }
 
 fn two_readers_of_one_source_record_it_once(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     drop(place.open());
     let last = SOURCE_EVENTS.to_string();
     let readers = [(); 2].map(|()| Worker::start(&place, "append", &[&last]));
@@ -104,7 +104,7 @@ fn two_readers_of_one_source_record_it_once(store: StoreKind) {
 }
 
 fn an_approval_is_answered_once(store: StoreKind) {
-    let place = Place::new(store);
+    let place = TestJournal::new(store);
     let session_id = SessionId::new("asking").unwrap();
     let approvals: Vec<String> =
         (0..APPROVALS).map(|number| format!("approval-{number}")).collect();
@@ -128,7 +128,7 @@ fn an_approval_is_answered_once(store: StoreKind) {
     workers.iter_mut().for_each(|worker| worker.wait_for("ready"));
     let mut won = [0; 2];
     for approval_id in &approvals {
-        // Both hear of it at once.
+        // Both get the line at once.
         workers.iter_mut().for_each(Worker::go);
         let answers = workers.each_mut().map(|worker| worker.line().unwrap());
         let yes = format!("won {approval_id}");

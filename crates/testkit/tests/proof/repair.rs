@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use testkit::Dice;
 
 use crate::account::Account;
-use crate::place::Place;
 use crate::setting;
+use crate::test_journal::TestJournal;
 use crate::worker::Worker;
 
 /// Events to repair: enough for the new database to take some time.
@@ -46,8 +46,8 @@ fn a_repair_is_done_or_not_begun() {
     println!("{in_the_middle} in the middle, {behind_the_end} behind the end");
 }
 
-/// How long it takes if nobody is killed.
-fn time_of_repair(damaged: &Place) -> Duration {
+/// Measures a repair without a kill.
+fn time_of_repair(damaged: &TestJournal) -> Duration {
     let whole = damaged.copy();
     let mut worker = Worker::start(&whole, "repair", &[]);
     worker.wait_for("opened");
@@ -60,8 +60,8 @@ fn time_of_repair(damaged: &Place) -> Duration {
 }
 
 /// Wrong in a way that costs no event.
-fn damaged_journal() -> Place {
-    let place = Place::new(StoreKind::Sqlite);
+fn damaged_journal() -> TestJournal {
+    let place = TestJournal::new(StoreKind::Sqlite);
     Worker::start(&place, "append", &[&EVENTS.to_string()]).finish();
     let db = Connection::open(place.dir().join("journal.db")).unwrap();
     db.execute_batch("UPDATE session SET events = 1").unwrap();
@@ -83,7 +83,7 @@ fn require_same_events(journal: &Journal) {
 
 /// No second copy of the record that nobody knows of.
 #[track_caller]
-fn require_nothing_left(place: &Place) {
+fn require_nothing_left(place: &TestJournal) {
     let left = place.files().into_iter().filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("journal.db.")

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::place::Place;
+use crate::test_journal::TestJournal;
 
 /// The program under test, as cargo built it.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_journal-worker");
@@ -17,7 +17,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Starts `mode` on the journal at `place`.
-    pub(crate) fn start(place: &Place, mode: &str, rest: &[&str]) -> Worker {
+    pub(crate) fn start(place: &TestJournal, mode: &str, rest: &[&str]) -> Worker {
         let mut command = Command::new(PROGRAM);
         command.args([mode, place.store_name()]).arg(place.dir()).args(rest);
         Worker::spawn(command)

@@ -1,4 +1,4 @@
-//! What nobody meant to commit: notes to oneself, and paths of one machine.
+//! Text committed by mistake: notes to oneself, and paths of one machine.
 
 use crate::finding::{Finding, assert_none, lines};
 use crate::tree::{File, files};
@@ -10,7 +10,7 @@ const MARKERS: &[&str] =
 /// The first folders of paths that exist on one machine only.
 const PRIVATE_FOLDERS: &[&str] = &["root", "work", "Users"];
 
-/// The one person who has a home in our examples.
+/// The only user name in our examples.
 const EXAMPLE_USER: &str = "dev";
 
 fn markers(file: &File) -> Vec<Finding> {
@@ -44,7 +44,7 @@ fn machine_paths(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Whether a path, its first slash taken away, leads into somebody's own folder.
+/// Returns whether a path, without its first slash, leads into a private folder.
 fn is_private(path: &str) -> bool {
     let mut parts = path.split('/');
     let (Some(first), Some(second)) = (parts.next(), parts.next()) else { return false };

@@ -4,9 +4,9 @@
 //! it stands one that shows what it catches.
 //!
 //! Not here: what the compiler and clippy can see by themselves. Their rules are in the root
-//! `Cargo.toml` and in `clippy.toml`; `silence` watches that nobody turns them off unnoticed.
+//! `Cargo.toml` and in `clippy.toml`; `silence` finds places that turn them off.
 
-mod finding; // what a rule has to say
+mod finding; // one violation of a rule
 mod tree; // the files git knows
 mod code; // Rust without its comments and strings
 mod manifest; // what cargo knows of packages
@@ -17,6 +17,6 @@ mod licence; // under which terms it may come
 mod silence; // where a lint may be turned off
 mod source; // what a Rust file looks like, and what it keeps out of
 mod names; // what things are not called
-mod leftovers; // what nobody meant to commit
+mod leftovers; // notes and paths committed by mistake
 mod prose; // documents that lead somewhere
 mod sample; // events a newcomer can import

@@ -6,7 +6,7 @@ use crate::code::bare;
 use crate::finding::{Finding, assert_none, lines};
 use crate::tree::{File, files, rust_files};
 
-/// Names that cannot say no to anything: whatever has no place ends up there.
+/// Names that exclude nothing: code without a place of its own ends up there.
 const REFUSED: &[&str] =
     &["common", "core", "helper", "helpers", "manager", "misc", "util", "utils"];
 

@@ -5,7 +5,7 @@ use std::fs;
 use crate::finding::{Finding, assert_none};
 use crate::tree::root;
 
-/// Packages in the lock file, ours included. Each one costs build time and somebody's trust, so
+/// Packages in the lock file, ours included. Each one costs build time and has to be trusted, so
 /// the number is raised on purpose, in the commit that needs it, and lowered when one goes.
 const PACKAGES_MAX: usize = 277;
 
@@ -45,7 +45,7 @@ fn sqlite(packages: &[Locked]) -> Vec<Finding> {
     let (name, at_least) = SQLITE;
     let mut findings = Vec::new();
     for package in packages {
-        // Whatever else binds SQLite brings a second one, with settings and faults of its own.
+        // Any other binding brings a second SQLite, with settings and faults of its own.
         let is_second = package.name.contains("sql") && package.name.ends_with("-sys");
         if package.name == name && minor_version(&package.version) < at_least {
             let why = format!("`{name}` {} has a SQLite that can corrupt", package.version);

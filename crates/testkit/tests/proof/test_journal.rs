@@ -1,4 +1,4 @@
-//! A folder with a journal in it. Gone when dropped.
+//! A journal in a temporary folder. Dropping it removes the folder.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use journal::{Journal, OpenError, Options, StoreKind};
 use tempfile::TempDir;
 
-pub(crate) struct Place {
+pub(crate) struct TestJournal {
     pub(crate) store: StoreKind,
     dir: TempDir,
 }
 
-impl Place {
-    /// An empty folder.
-    pub(crate) fn new(store: StoreKind) -> Place {
+impl TestJournal {
+    /// Creates an empty folder.
+    pub(crate) fn new(store: StoreKind) -> TestJournal {
         let mode = PermissionsExt::from_mode(0o700);
         let dir = tempfile::Builder::new().prefix("proof").permissions(mode).tempdir().unwrap();
-        Place { store, dir }
+        TestJournal { store, dir }
     }
 
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The name by which the worker knows the store.
+    /// Returns the name of the store for the worker.
     pub(crate) fn store_name(&self) -> &'static str {
         match self.store {
             StoreKind::Sqlite => "sqlite",
@@ -41,9 +41,9 @@ impl Place {
         self.try_open().unwrap_or_else(|error| panic!("the journal does not open: {error:?}"))
     }
 
-    /// The same files in another folder. Locks are no files of the journal's.
-    pub(crate) fn copy(&self) -> Place {
-        let copy = Place::new(self.store);
+    /// Copies the files to another folder. Lock files are left out.
+    pub(crate) fn copy(&self) -> TestJournal {
+        let copy = TestJournal::new(self.store);
         copy_files(self.dir(), copy.dir());
         copy
     }
