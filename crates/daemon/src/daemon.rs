@@ -222,7 +222,7 @@ impl Daemon {
             .map_err(StartDaemonError::Thread)?;
         let model_worker = ModelWorker::start(context.clone(), history_end, settings.model.clone())
             .map_err(StartDaemonError::Thread)?;
-        // Last: its first answer already shows every part. Without it the daemon records as well.
+        // Last, and optional: without it the daemon records all the same.
         let http = HttpService::open(context.clone(), &folder, &settings.http);
 
         let DaemonContext { journal, bus, log, .. } = context;

@@ -47,8 +47,9 @@ impl Condition {
     /// Reads the health of a journal's daemon; `None` if none runs.
     pub fn load(journal: &Path) -> Option<Condition> {
         RunningDaemon::find(journal)?;
-        let read =
-            |_| serde_json::from_slice(&std::fs::read(path(&health_dir(journal))).ok()?).ok();
+        let read = |_| {
+            serde_json::from_slice(&std::fs::read(health_path(&health_dir(journal))).ok()?).ok()
+        };
         (0..READS_MAX).find_map(read)
     }
 
@@ -77,7 +78,7 @@ impl Health {
     /// Creates the file in a folder.
     pub(crate) fn open(folder: &Path) -> Health {
         let condition = Condition::default();
-        let file = make(&path(folder)).ok();
+        let file = create_file(&health_path(folder)).ok();
         Health { state: Arc::new(Mutex::new(HealthState { condition, supervisor: None, file })) }
     }
 
@@ -161,12 +162,12 @@ impl HealthState {
     }
 }
 
-fn path(folder: &Path) -> PathBuf {
+fn health_path(folder: &Path) -> PathBuf {
     folder.join("daemon.json")
 }
 
 /// Creates the file with its full size, so that later writes need no room.
-fn make(path: &Path) -> io::Result<File> {
+fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
     file.write_all_at(&[b' '; FILE_BYTES], 0)?;

@@ -88,7 +88,7 @@ pub(crate) fn feed(
 ) -> Result<wire::Page<wire::Happening>, ReadError> {
     let until = [filter.active_until, after.map(|after| after.at)].into_iter().flatten().min();
     // Only sessions that may have events before that time.
-    let filter = SessionFilter { active_until: until.map(late), ..filter.clone() };
+    let filter = SessionFilter { active_until: until.map(widen_end), ..filter.clone() };
     let Some(last) = journal.sessions(&filter, None, 1)?.items.pop() else {
         return Ok(wire::Page::whole(Vec::new()));
     };
@@ -97,8 +97,8 @@ pub(crate) fn feed(
     let found = loop {
         let from = Time::from_nanos(newest.nanos() - back);
         let from = filter.active_since.unwrap_or(from).max(from);
-        let found = gather(journal, &filter, (from, until), after, limit + 1)?;
-        let earlier = SessionFilter { active_until: Some(late(from)), ..filter.clone() };
+        let found = gather_events(journal, &filter, (from, until), after, limit + 1)?;
+        let earlier = SessionFilter { active_until: Some(widen_end(from)), ..filter.clone() };
         let is_all = Some(from) == filter.active_since
             || journal.sessions(&earlier, None, 1)?.items.is_empty();
         if found.len() > limit || is_all {
@@ -106,7 +106,7 @@ pub(crate) fn feed(
         }
         back *= FURTHER;
     };
-    page(journal, facts, found, limit)
+    build_page(journal, facts, found, limit)
 }
 
 /// An event for the feed, with its session and text.
@@ -117,7 +117,7 @@ struct FeedEvent {
 }
 
 /// The newest events since a time and behind a cursor, the newest first.
-fn gather(
+fn gather_events(
     journal: &Journal,
     filter: &SessionFilter,
     (mut from, until): (Time, Option<Time>),
@@ -127,11 +127,11 @@ fn gather(
     let mut found: Vec<FeedEvent> = Vec::new();
     let mut after = None;
     loop {
-        let active = SessionFilter { active_since: Some(early(from)), ..filter.clone() };
+        let active = SessionFilter { active_since: Some(widen_start(from)), ..filter.clone() };
         let page = journal.sessions(&active, after.as_deref(), PAGE)?;
         for session in page.items {
             // Sessions come by last activity, so all further ones are older.
-            if session.last_event_at < early(from) {
+            if session.last_event_at < widen_start(from) {
                 break;
             }
             let selection = Selection {
@@ -151,16 +151,16 @@ fn gather(
                     && let Some(end) = ended.take()
                 {
                     // The last answer is the result of the turn; its first paragraph says most.
-                    let said = words(&event);
+                    let said = event_text(&event);
                     found[end].words = said.split("\n\n").next().unwrap_or_default().to_owned();
                 }
-                if event.created_at < early(from) || told == count_max {
+                if event.created_at < widen_start(from) || told == count_max {
                     break;
                 }
                 let is_behind = behind.is_none_or(|behind| FeedCursor::at_event(&event) < *behind);
-                if event.created_at >= from && is_behind && is_told(&event, &session) {
+                if event.created_at >= from && is_behind && is_shown(&event, &session) {
                     told += 1;
-                    let words = words(&event);
+                    let words = event_text(&event);
                     if event.kind == Kind::TurnCompleted && words.is_empty() {
                         ended = Some(found.len());
                     }
@@ -183,11 +183,11 @@ fn gather(
 }
 
 /// The bounds of a search, widened by how far events may be out of order.
-fn early(from: Time) -> Time {
+fn widen_start(from: Time) -> Time {
     Time::from_nanos(from.nanos() - DISORDER_NANOS)
 }
 
-fn late(until: Time) -> Time {
+fn widen_end(until: Time) -> Time {
     Time::from_nanos(until.nanos() + DISORDER_NANOS)
 }
 
@@ -207,14 +207,14 @@ fn last_before(
         let middle = before + (last - before) / 2;
         let selection = Selection::after(middle - 1).up_to(middle);
         let event = journal.events(&session.id, selection)?.next().transpose()?;
-        let is_later = event.is_some_and(|event| event.created_at > late(until));
+        let is_later = event.is_some_and(|event| event.created_at > widen_end(until));
         if is_later { last = middle } else { before = middle }
     }
     Ok(last)
 }
 
 /// A page of entries, and the cursor of the next one.
-fn page(
+fn build_page(
     journal: &Journal,
     facts: &ViewCache<Facts>,
     mut found: Vec<FeedEvent>,
@@ -234,14 +234,14 @@ fn page(
     let mut redactor = Redactor::new();
     let items = found.iter().map(|found| {
         let title = titles.get(&found.session.id).cloned().flatten();
-        told(found, title, &mut redactor)
+        feed_entry(found, title, &mut redactor)
     });
     Ok(wire::Page { items: items.collect(), next })
 }
 
 /// Whether the feed shows an event. Of tool calls it shows those that publish work, and of child
 /// sessions not the end of a turn: the parent has an event for that.
-fn is_told(event: &Event, session: &SessionInfo) -> bool {
+fn is_shown(event: &Event, session: &SessionInfo) -> bool {
     let is_of_child = matches!(session.mode(), Some(SessionMode::Child));
     if !KINDS.contains(&event.kind) || (is_of_child && event.kind == Kind::TurnCompleted) {
         return false;
@@ -253,11 +253,15 @@ fn is_told(event: &Event, session: &SessionInfo) -> bool {
 }
 
 /// The text of an event.
-fn words(event: &Event) -> String {
+fn event_text(event: &Event) -> String {
     event.text.clone().unwrap_or_else(|| event.search_texts().join(" "))
 }
 
-fn told(found: &FeedEvent, title: Option<String>, redactor: &mut Redactor) -> wire::Happening {
+fn feed_entry(
+    found: &FeedEvent,
+    title: Option<String>,
+    redactor: &mut Redactor,
+) -> wire::Happening {
     let FeedEvent { event, session, words } = found;
     let line: String = redactor.redact(words).split_whitespace().collect::<Vec<_>>().join(" ");
     wire::Happening {

@@ -51,18 +51,18 @@ impl WorkStats {
         let page = journal.sessions(filter, None, SESSIONS_MAX)?;
         let mut sums = WorkTotals::default();
         for session in &page.items {
-            let session_work = self.session_work(journal, session)?;
+            let session_work = self.load_session(journal, session)?;
             sums.add(session, &session_work, filter);
         }
         Ok(sums.finish(page.next.is_some()))
     }
 
-    fn session_work(
+    fn load_session(
         &self,
         journal: &Journal,
         session: &SessionInfo,
     ) -> Result<Arc<SessionWork>, ReadError> {
-        if let Some((seq, session_work)) = self.held().get(&session.id)
+        if let Some((seq, session_work)) = self.lock_cache().get(&session.id)
             && *seq == session.tail_seq
         {
             return Ok(Arc::clone(session_work));
@@ -78,7 +78,7 @@ impl WorkStats {
         let turns = turns?.iter().map(TurnWork::from_turn).collect();
         let faults = quality.faults().cloned().collect();
         let session_work = Arc::new(SessionWork { turns, loops: quality.loops().to_vec(), faults });
-        let mut held = self.held();
+        let mut held = self.lock_cache();
         if held.len() >= HELD_MAX {
             held.clear();
         }
@@ -86,7 +86,7 @@ impl WorkStats {
         Ok(session_work)
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<SessionId, (u64, Arc<SessionWork>)>> {
+    fn lock_cache(&self) -> MutexGuard<'_, HashMap<SessionId, (u64, Arc<SessionWork>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

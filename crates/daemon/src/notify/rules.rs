@@ -253,7 +253,7 @@ fn minute_of_day(now: Time, zone: &Zone) -> u32 {
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> Time {
+    fn at_second(seconds: i64) -> Time {
         Time::from_millis(1_800_000_000_000 + seconds * 1_000)
     }
 
@@ -264,12 +264,12 @@ mod tests {
             project: Some("app".to_owned()),
             current: word.to_owned(),
             needs: match word {
-                "asks" => Some(("question", at(since))),
-                "failed" => Some((FAILED, at(since))),
+                "asks" => Some(("question", at_second(since))),
+                "failed" => Some((FAILED, at_second(since))),
                 _ => None,
             },
             is_running: word == "runs",
-            since: at(since),
+            since: at_second(since),
         }
     }
 
@@ -283,7 +283,7 @@ mod tests {
                 continue;
             };
             let notices =
-                watch.apply_rules(&[doing(word, *since)], &wanted, at(second), &Zone::UTC);
+                watch.apply_rules(&[doing(word, *since)], &wanted, at_second(second), &Zone::UTC);
             told.extend(notices.iter().map(|notice| format!("{second} {}", notice.title)));
         }
         told
@@ -324,8 +324,8 @@ mod tests {
             // A failed turn is waited for, and idle two minutes later: the failure is the same.
             let since = if second < 120 { 0 } else { 120 };
             let failed =
-                SessionActivity { needs: Some(("failed", at(0))), ..doing("failed", since) };
-            told.extend(watch.apply_rules(&[failed], &wanted, at(second), &Zone::UTC));
+                SessionActivity { needs: Some(("failed", at_second(0))), ..doing("failed", since) };
+            told.extend(watch.apply_rules(&[failed], &wanted, at_second(second), &Zone::UTC));
         }
         assert_eq!(told.len(), 1);
     }
@@ -334,16 +334,16 @@ mod tests {
     fn sent_notice_is_not_repeated_after_restart() {
         let wanted = NotificationSettings::default();
         let look = |watch: &mut NoticeTracker, since| {
-            watch.apply_rules(&[doing("asks", since)], &wanted, at(2_000), &Zone::UTC).len()
+            watch.apply_rules(&[doing("asks", since)], &wanted, at_second(2_000), &Zone::UTC).len()
         };
         let mut first = NoticeTracker::default();
         assert_eq!(look(&mut first, 0), 1);
         let kept = serde_json::to_string(first.sent()).expect("it encodes");
         let mut kept: Vec<SentNotice> = serde_json::from_str(&kept).expect("it is read again");
-        kept[0].at = at(0);
+        kept[0].at = at_second(0);
         let mut second = NoticeTracker::from_sent(kept);
         // At first nothing is known of any session.
-        assert_eq!(second.apply_rules(&[], &wanted, at(2_000), &Zone::UTC), []);
+        assert_eq!(second.apply_rules(&[], &wanted, at_second(2_000), &Zone::UTC), []);
         assert_eq!((look(&mut second, 0), look(&mut second, 1_900)), (0, 1));
     }
 

@@ -62,16 +62,16 @@ impl Cortex {
     ) -> Vec<Message> {
         let Recorded { position, event } = recorded;
         let tool = self.calls.tool_of(event);
-        let known = self.known(event, before);
-        let turned = known.run.take(event);
+        let known = self.tracked_run(event, before);
+        let change = known.run.apply(event);
         let own_turn = event.turn_id.as_deref();
         let about = &known.about;
         let head = |name: &str, turn_id: Option<&str>| message_head(name, event, turn_id, about);
-        let ended = turned.closes.map(|end| {
+        let ended = change.closes.map(|end| {
             let draft = head(end.name(), end.turn_id.as_deref());
             with_end(draft, &end)
         });
-        let own = match &turned.own {
+        let own = match &change.own {
             OwnMessage::Start { prompt } => head("start", own_turn)
                 .with("prompt", prompt)
                 .with("model", about.model.as_deref().map(compact)),
@@ -89,12 +89,12 @@ impl Cortex {
     /// Applies an event that is not published: later messages depend on it.
     pub(crate) fn skip_event(&mut self, event: &Event, before: &dyn SessionHistory) {
         self.calls.tool_of(event);
-        self.known(event, before).run.take(event);
+        self.tracked_run(event, before).run.apply(event);
     }
 
     /// The run of the session just before this event.
     pub(crate) fn run_before(&mut self, event: &Event, before: &dyn SessionHistory) -> &AgentRun {
-        &self.known(event, before).run
+        &self.tracked_run(event, before).run
     }
 
     /// The current run of a session, if it is held.
@@ -102,7 +102,7 @@ impl Cortex {
         self.sessions.get(session).map(|known| &known.run)
     }
 
-    fn known(&mut self, event: &Event, before: &dyn SessionHistory) -> &mut TrackedRun {
+    fn tracked_run(&mut self, event: &Event, before: &dyn SessionHistory) -> &mut TrackedRun {
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.retain(|_, known| known.run.is_open());
         }

@@ -155,7 +155,7 @@ impl BusPublisher {
     /// Whether an event read while catching up is published: if it is recent, or continues a run whose
     /// start was published.
     fn is_published(&mut self, event: &Event, journal: &Journal) -> bool {
-        let is_told = self.running_agents.has(&event.session_id);
+        let is_told = self.running_agents.contains(&event.session_id);
         // A run that was open when the last daemon ended was published by that daemon.
         let ran = event.seq > 1
             && !is_told
@@ -193,8 +193,10 @@ impl BusPublisher {
     fn track_run(&mut self, event: &Event) {
         let is_open = self.cortex.run_of(&event.session_id).is_some_and(|run| run.is_open());
         match is_open {
-            true => self.running_agents.goes_on(&event.session_id, &event.provider, Instant::now()),
-            false => self.running_agents.is_over(&event.session_id),
+            true => {
+                self.running_agents.note_event(&event.session_id, &event.provider, Instant::now())
+            }
+            false => self.running_agents.remove(&event.session_id),
         }
     }
 

@@ -47,18 +47,18 @@ impl BusReplay {
     }
 
     /// Takes the cursor at a position, or makes one.
-    fn take(&self, after: u64, journal: &Journal) -> Result<ReplayCursor, ReplayError> {
+    fn take_cursor(&self, after: u64, journal: &Journal) -> Result<ReplayCursor, ReplayError> {
         let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
         let known = cursors.iter().rposition(|cursor| cursor.at == after);
         if let Some(known) = known {
             return Ok(cursors.remove(known));
         }
         let from = FollowFrom::At(after.saturating_add(1));
-        let subscription = journal.follow(from, OnLag::CatchUp).map_err(unreadable)?;
+        let subscription = journal.follow(from, OnLag::CatchUp).map_err(replay_error)?;
         Ok(ReplayCursor { at: after, subscription, next: None, cortex: Cortex::default() })
     }
 
-    fn keep(&self, cursor: ReplayCursor) {
+    fn keep_cursor(&self, cursor: ReplayCursor) {
         let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
         if cursors.len() >= CURSORS_MAX {
             cursors.remove(0);
@@ -70,26 +70,30 @@ impl BusReplay {
 impl ReplaySource for BusReplay {
     fn read_page(&self, wanted: PageRequest) -> Result<ReplayPage, ReplayError> {
         let journal = self.journal_handle.current();
-        let mut cursor = self.take(wanted.after, &journal)?;
-        let page = cursor.page(wanted, &journal)?;
+        let mut cursor = self.take_cursor(wanted.after, &journal)?;
+        let page = cursor.read_page(wanted, &journal)?;
         // A subscriber that has caught up is served live, and its cursor is not needed again.
         if page.up_to < wanted.up_to {
-            self.keep(cursor);
+            self.keep_cursor(cursor);
         }
         Ok(page)
     }
 
     fn last_position(&self) -> Result<u64, ReplayError> {
-        self.journal_handle.current().tail().map_err(unreadable)
+        self.journal_handle.current().tail().map_err(replay_error)
     }
 }
 
 impl ReplayCursor {
-    fn page(&mut self, wanted: PageRequest, journal: &Journal) -> Result<ReplayPage, ReplayError> {
+    fn read_page(
+        &mut self,
+        wanted: PageRequest,
+        journal: &Journal,
+    ) -> Result<ReplayPage, ReplayError> {
         let mut messages = Vec::new();
         let mut bytes = 0;
         for _ in 0..EVENTS_MAX {
-            let Some(recorded) = self.following()? else {
+            let Some(recorded) = self.next_event()? else {
                 self.at = wanted.up_to;
                 break;
             };
@@ -100,7 +104,7 @@ impl ReplayCursor {
             }
             self.at = recorded.position;
             let told = self.cortex.make_messages(&recorded, journal);
-            let whole = wanted.with_journal.then(|| whole(&recorded));
+            let whole = wanted.with_journal.then(|| whole_event(&recorded));
             for message in told.into_iter().chain(whole) {
                 bytes += message.line().len();
                 messages.push(message);
@@ -113,7 +117,7 @@ impl ReplayCursor {
     }
 
     /// The next event that is recorded already.
-    fn following(&mut self) -> Result<Option<std::sync::Arc<Recorded>>, ReplayError> {
+    fn next_event(&mut self) -> Result<Option<std::sync::Arc<Recorded>>, ReplayError> {
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
         }
@@ -122,7 +126,7 @@ impl ReplayCursor {
                 Ok(Some(Delivery::Event(recorded))) => return Ok(Some(recorded)),
                 Ok(Some(_)) => {}
                 Ok(None) | Err(FollowError::Closed) => return Ok(None),
-                Err(FollowError::Failed(error)) => return Err(unreadable(error)),
+                Err(FollowError::Failed(error)) => return Err(replay_error(error)),
             }
         }
     }
@@ -150,14 +154,14 @@ impl SessionHistory for Journal {
         let near = seq.saturating_sub(NEAR).max(1);
         let is_settled = |kind: &event::Kind| *kind != event::Kind::AssistantMessage;
         match before(near).any(|event| is_settled(&event.kind)) || near == 1 {
-            true => AgentRun::behind(before(near)),
-            false => AgentRun::behind(before(1)),
+            true => AgentRun::from_newest(before(near)),
+            false => AgentRun::from_newest(before(1)),
         }
     }
 }
 
 /// The whole event on tract `journal`, or its ids if it is too long for a message.
-fn whole(recorded: &Recorded) -> Message {
+fn whole_event(recorded: &Recorded) -> Message {
     let Recorded { position, event } = recorded;
     let millis = i64::try_from(event.observed_at.nanos() / 1_000_000).unwrap_or(0);
     let encoded = event.encode();
@@ -181,6 +185,6 @@ fn whole(recorded: &Recorded) -> Message {
     named().unwrap_or_else(short)
 }
 
-fn unreadable(error: journal::ReadError) -> ReplayError {
+fn replay_error(error: journal::ReadError) -> ReplayError {
     ReplayError(Box::new(error))
 }

@@ -94,7 +94,7 @@ impl AgentRun {
         self.is_open && self.is_fresh
     }
 
-    fn begun_by(prompt: &Event) -> AgentRun {
+    fn from_prompt(prompt: &Event) -> AgentRun {
         let late = prompt.observed_at.nanos() - prompt.created_at.nanos();
         AgentRun {
             is_open: true,
@@ -105,13 +105,13 @@ impl AgentRun {
     }
 
     /// The run after these events of a session, which come newest first. Reads only as many as needed.
-    pub(crate) fn behind(newest_first: impl Iterator<Item = Event>) -> AgentRun {
+    pub(crate) fn from_newest(newest_first: impl Iterator<Item = Event>) -> AgentRun {
         let mut answer = None;
         for event in newest_first {
             match event.kind {
                 // Inherited events ran in the session that was forked.
                 _ if event.fork_origin().is_some() => break,
-                Kind::UserPrompt => return AgentRun { answer, ..AgentRun::begun_by(&event) },
+                Kind::UserPrompt => return AgentRun { answer, ..AgentRun::from_prompt(&event) },
                 Kind::TurnCompleted | Kind::SessionExited => break,
                 Kind::AssistantMessage => {
                     let (text, is_last) = words_of(&event);
@@ -127,7 +127,7 @@ impl AgentRun {
     }
 
     /// Applies the next event of the session.
-    pub(super) fn take(&mut self, event: &Event) -> RunChange {
+    pub(super) fn apply(&mut self, event: &Event) -> RunChange {
         match event.kind {
             Kind::UserPrompt => self.prompted(event),
             Kind::AssistantMessage => {
@@ -153,7 +153,7 @@ impl AgentRun {
     fn prompted(&mut self, event: &Event) -> RunChange {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
-        let begun = AgentRun::begun_by(event);
+        let begun = AgentRun::from_prompt(event);
         if is_queued && self.is_open {
             *self = begun;
             return RunChange::other();

@@ -33,12 +33,12 @@ struct RunningAgent {
 }
 
 impl RunningAgents {
-    pub(super) fn has(&self, session: &SessionId) -> bool {
+    pub(super) fn contains(&self, session: &SessionId) -> bool {
         self.running.contains_key(session)
     }
 
     /// Notes an event of a running session.
-    pub(super) fn goes_on(&mut self, session: &SessionId, provider: &str, now: Instant) {
+    pub(super) fn note_event(&mut self, session: &SessionId, provider: &str, now: Instant) {
         let running = self.running.entry(session.clone());
         running.and_modify(|running| running.heard_at = now).or_insert_with(|| RunningAgent {
             provider: provider.to_owned(),
@@ -47,7 +47,7 @@ impl RunningAgents {
         });
     }
 
-    pub(super) fn is_over(&mut self, session: &SessionId) {
+    pub(super) fn remove(&mut self, session: &SessionId) {
         self.running.remove(session);
     }
 
@@ -101,8 +101,8 @@ mod tests {
             let now = begin + Duration::from_secs(second);
             match second {
                 // It writes without a pause.
-                3..20 => running_agents.goes_on(&session, "claude", now),
-                20 => running_agents.is_over(&session),
+                3..20 => running_agents.note_event(&session, "claude", now),
+                20 => running_agents.remove(&session),
                 _ => {}
             }
             if let Some(status) = running_agents.status(now) {

@@ -19,7 +19,9 @@ impl SessionHistory for Log {
 
     fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
         let before = self.0.iter().rev().map(|recorded| recorded.event.clone());
-        AgentRun::behind(before.filter(|event| event.session_id == *session && event.seq < seq))
+        AgentRun::from_newest(
+            before.filter(|event| event.session_id == *session && event.seq < seq),
+        )
     }
 }
 
