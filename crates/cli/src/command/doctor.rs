@@ -115,7 +115,7 @@ fn recording(condition: Option<&Condition>) -> CheckShape {
                 format!("it records what agents write; the system did not report {misses} changes")
             }
             (Some(_), None) => "it records what agents write".to_owned(),
-            (Some(_), Some(trouble)) => format!("nothing is recorded now: {trouble}"),
+            (Some(_), Some(trouble)) => format!("nothing is being recorded: {trouble}"),
         },
         fix: trouble.map(|_| "it resumes by itself once the cause is gone".to_owned()),
     }

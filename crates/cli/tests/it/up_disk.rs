@@ -26,7 +26,7 @@ const SCRIPT: &str = r#"
     echo "$3" | sed "s/question 0/$(head -c 100000 "$HOME/long")/; s/s0-0/s0-1/" >> "$transcript"
     until disk "$@" | grep -v '"disk":"ok"'; do :; done
     "$2" bus send still here
-    "$2" status 2>&1 | grep 'nothing is recorded now' >&2
+    "$2" status 2>&1 | grep 'nothing is being recorded' >&2
     "$2" doctor | grep 'BAD daemon' >&2
     rm "$1/ballast"
     until disk "$@" | grep '"disk":"ok"'; do :; done
