@@ -3,7 +3,7 @@
 
 use event::{EventId, Time};
 use journal::{Ancestry, SessionInfo};
-use projection::{Chapter, DigestFact, Origin};
+use projection::{Chapter, DigestFact, FactOrigin};
 use serde::Serialize;
 use session::view::HistoryEntry;
 
@@ -79,7 +79,7 @@ pub(crate) struct EpochShape<'a> {
     pub last_at: Time,
     pub title: Option<String>,
     /// `heuristic` or `model`.
-    pub title_origin: Option<Origin>,
+    pub title_origin: Option<FactOrigin>,
     /// Tags given by a model.
     pub tags: Vec<String>,
     /// The priority given by a model.

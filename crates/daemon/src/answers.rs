@@ -2,8 +2,8 @@
 
 use event::payload::SessionMode;
 use journal::SessionInfo;
-use projection::status::{Attention, Want};
-use projection::{Facts, Origin, PriceTable, Projection, TitleOrigin, TurnOutcome};
+use projection::status::{Attention, AttentionKind};
+use projection::{FactOrigin, Facts, PriceTable, Projection, TitleOrigin, TurnOutcome};
 
 use crate::status::SessionStatus;
 
@@ -13,7 +13,7 @@ const OURS: &str = "hansard";
 /// A session as the catalogue knows it, with what its events add up to.
 pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::Session {
     let about = facts.about().clone();
-    let spent = projection::Spent::of(facts, prices);
+    let spent = projection::Spent::from_facts(facts, prices);
     wire::Session {
         id: info.id.to_string(),
         provider: info.provider.clone(),
@@ -163,15 +163,15 @@ pub fn explained(of: &SessionStatus) -> wire::Status {
 fn attention(status: &SessionStatus) -> Option<wire::Attention> {
     let attention = status.attention.as_ref()?;
     let can: &[&str] = match attention.want {
-        Want::RiskyApproval | Want::Approval => &["approvals", "show", "explain"],
-        Want::Question => &["show", "resume", "explain"],
-        Want::Failed => &["show", "resume", "seen"],
-        Want::Stuck => &["explain", "show"],
-        Want::Finished => &["show", "resume", "seen"],
+        AttentionKind::RiskyApproval | AttentionKind::Approval => &["approvals", "show", "explain"],
+        AttentionKind::Question => &["show", "resume", "explain"],
+        AttentionKind::Failed => &["show", "resume", "seen"],
+        AttentionKind::Stuck => &["explain", "show"],
+        AttentionKind::Finished => &["show", "resume", "seen"],
     };
     let what = match attention.want {
-        Want::Stuck => "nothing was heard of it for a long time",
-        Want::Finished => "has finished, and nobody has looked since",
+        AttentionKind::Stuck => "nothing was heard of it for a long time",
+        AttentionKind::Finished => "has finished, and nobody has looked since",
         _ => status.summary.current.as_str(),
     };
     Some(wire::Attention {
@@ -191,11 +191,11 @@ pub fn wanting(statuses: &[SessionStatus]) -> Vec<&SessionStatus> {
     wanting
 }
 
-pub fn summary(summary: &projection::status::Summary) -> wire::StatusSummary {
+pub fn summary(summary: &projection::status::StatusSummary) -> wire::StatusSummary {
     wire::StatusSummary {
         current: summary.current.clone(),
         recent: summary.recent.clone(),
-        recent_origin: summary.recent_origin.map(Origin::as_str),
+        recent_origin: summary.recent_origin.map(FactOrigin::as_str),
         last_prompt: summary.last_prompt.clone(),
     }
 }
@@ -246,7 +246,7 @@ fn evidence(evidence: &projection::status::Evidence) -> wire::Evidence {
     }
 }
 
-fn counts(counts: &projection::Counts) -> wire::SessionCounts {
+fn counts(counts: &projection::SessionCounts) -> wire::SessionCounts {
     wire::SessionCounts {
         prompts: counts.prompts,
         queued: counts.queued,
@@ -259,7 +259,7 @@ fn counts(counts: &projection::Counts) -> wire::SessionCounts {
     }
 }
 
-fn tokens(tokens: &projection::Tokens) -> wire::TokenCounts {
+fn tokens(tokens: &projection::TokenTotals) -> wire::TokenCounts {
     wire::TokenCounts {
         requests: tokens.requests,
         input: tokens.input,

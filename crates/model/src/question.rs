@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use event::payload::{ModelFact, ModelWords};
 use event::{Confidence, Event};
 use projection::digest::Topic;
-use projection::{Calls, DigestFact, SessionText, redacted};
+use projection::{CallStyle, DigestFact, SessionText, redacted};
 use redact::Redactor;
 
 use crate::Purpose;
@@ -67,7 +67,7 @@ impl Question {
         known: &EpochFacts,
     ) -> Result<Option<Question>, E> {
         let mut redactor = Redactor::new();
-        let mut text = SessionText::new(Calls::AsActivity, PART_CHARS_MAX);
+        let mut text = SessionText::new(CallStyle::AsActivity, PART_CHARS_MAX);
         let mut is_guessed = false;
         let mut ends = FirstAndLast::default();
         for event in events {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{DigestFact, Topic};
 use crate::excerpt;
-use crate::stretch::{PAUSE_MILLIS, Stretch, millis};
 use crate::tool::Deed;
+use crate::work_span::{PAUSE_MILLIS, WorkSpan, millis};
 
 /// Files, branches and pull requests that are named.
 const ENTITIES_MAX: usize = 10;
@@ -26,12 +26,12 @@ const FAILURES_MIN: u64 = 3;
 
 /// A stretch of work, and where it belongs.
 #[derive(Clone, Debug)]
-pub struct Worked<'a> {
+pub struct ProjectSpan<'a> {
     pub project: &'a str,
     pub stream: &'a str,
     /// The key of the epoch it is in.
     pub segment: &'a str,
-    pub stretch: &'a Stretch,
+    pub stretch: &'a WorkSpan,
     /// What was found worth keeping of its epoch.
     pub facts: &'a [DigestFact],
 }
@@ -49,7 +49,7 @@ pub struct Activity {
     pub from: Time,
     pub to: Time,
     pub level: Level,
-    /// The share of its time in which somebody was at work, from 0 to 1.
+    /// The share of its time in which a turn was open, from 0 to 1.
     pub level_avg: f64,
     pub description: String,
     pub active_entities: Vec<String>,
@@ -77,8 +77,8 @@ pub enum Level {
 }
 
 /// The activities of some stretches of work, the earliest first.
-pub fn activities<'a>(worked: impl IntoIterator<Item = Worked<'a>>) -> Vec<Activity> {
-    let mut projects: BTreeMap<&str, Vec<Worked<'a>>> = BTreeMap::new();
+pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<Activity> {
+    let mut projects: BTreeMap<&str, Vec<ProjectSpan<'a>>> = BTreeMap::new();
     for worked in worked {
         projects.entry(worked.project).or_default().push(worked);
     }
@@ -86,7 +86,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = Worked<'a>>) -> Vec<Activ
     for mut worked in projects.into_values() {
         worked.sort_by(|a, b| (a.stretch.from, a.segment).cmp(&(b.stretch.from, b.segment)));
         let mut to = None;
-        let mut spans: Vec<Vec<Worked<'a>>> = Vec::new();
+        let mut spans: Vec<Vec<ProjectSpan<'a>>> = Vec::new();
         for worked in worked {
             let (from, end) = (worked.stretch.from, worked.stretch.to);
             match spans.last_mut() {
@@ -104,7 +104,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = Worked<'a>>) -> Vec<Activ
 }
 
 impl Activity {
-    /// Whether nobody has worked at it for so long that it is over.
+    /// Whether the last work on it is so long ago that it is over.
     pub fn is_over(&self, now: Time) -> bool {
         millis(self.to, now) >= PAUSE_MILLIS
     }
@@ -125,7 +125,7 @@ impl ActivityKind {
     }
 }
 
-fn activity(span: &[Worked<'_>]) -> Activity {
+fn activity(span: &[ProjectSpan<'_>]) -> Activity {
     let first = &span[0];
     let from = first.stretch.from;
     let to = span.iter().map(|worked| worked.stretch.to).max().unwrap_or(from);
@@ -158,8 +158,8 @@ fn activity(span: &[Worked<'_>]) -> Activity {
     }
 }
 
-fn kind(span: &[Worked<'_>]) -> ActivityKind {
-    let sum = |count: &dyn Fn(&Stretch) -> u64| -> u64 {
+fn kind(span: &[ProjectSpan<'_>]) -> ActivityKind {
+    let sum = |count: &dyn Fn(&WorkSpan) -> u64| -> u64 {
         span.iter().map(|worked| count(worked.stretch)).sum()
     };
     let deeds = |deeds: &[Deed]| {
@@ -188,7 +188,7 @@ fn kind(span: &[Worked<'_>]) -> ActivityKind {
 }
 
 /// What was wanted, and what was done for it.
-fn description(span: &[Worked<'_>]) -> String {
+fn description(span: &[ProjectSpan<'_>]) -> String {
     let mut goals: Vec<&str> = Vec::new();
     let mut work: Vec<&str> = Vec::new();
     for worked in span {
@@ -209,7 +209,7 @@ fn description(span: &[Worked<'_>]) -> String {
 }
 
 /// What was touched most.
-fn entities(span: &[Worked<'_>]) -> Vec<String> {
+fn entities(span: &[ProjectSpan<'_>]) -> Vec<String> {
     let mut touched: BTreeMap<&str, u64> = BTreeMap::new();
     for (thing, count) in span.iter().flat_map(|worked| &worked.stretch.touched) {
         *touched.entry(thing).or_default() += count;

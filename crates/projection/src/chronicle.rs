@@ -1,8 +1,8 @@
 //! The epochs of a session, each with its digest and the work done in it.
 //!
-//! An epoch has its digest from the moment it is closed; the open one has one whenever somebody
-//! asks for it. What an epoch was found to hold is never changed by a later one. What a model said
-//! of it stands beside that, and in the place of what it names.
+//! An epoch has its digest from the moment it is closed; the open one has one after
+//! [`Chronicle::flush`]. A later epoch never changes the facts of an earlier one. What a model said
+//! of an epoch stands beside its facts, and in the place of those it names.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use event::Event;
 use event::payload::ModelWords;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{self, Digest, DigestFact, Naming, Origin};
+use crate::digest::{self, Digest, DigestFact, FactOrigin, Naming};
 use crate::epoch::{Epoch, Epochs};
 use crate::projection::Projection;
-use crate::stretch::{Stretch, Stretches};
+use crate::work_span::{WorkSpan, WorkSpans};
 
 /// Epochs and digests, told from the events of a session in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -22,28 +22,28 @@ pub struct Chronicle {
     epochs: Epochs,
     digest: Digest,
     facts: Vec<DigestFact>,
-    stretches: Stretches,
+    stretches: WorkSpans,
     /// What a model calls the epochs; the last word on one counts.
     #[serde(default)]
     namings: Vec<Naming>,
 }
 
-/// An epoch, what is worth keeping of it, and when somebody worked in it.
+/// An epoch, what is worth keeping of it, and the spans of work in it.
 #[derive(Clone, Debug)]
 pub struct Chapter<'a> {
     pub epoch: &'a Epoch,
     pub facts: Vec<DigestFact>,
-    pub stretches: Vec<&'a Stretch>,
+    pub stretches: Vec<&'a WorkSpan>,
     /// What a model calls it, if one was asked.
     pub naming: Option<&'a Naming>,
 }
 
 impl Chapter<'_> {
-    /// What the epoch is called, and by whom.
-    pub fn title(&self) -> Option<(String, Origin)> {
+    /// The title of the epoch, and whether a model or a rule found it.
+    pub fn title(&self) -> Option<(String, FactOrigin)> {
         let told = self.naming.and_then(|naming| naming.title.clone());
-        let told = told.map(|title| (title, Origin::Model));
-        told.or_else(|| Some((digest::title(&self.facts)?, Origin::Heuristic)))
+        let told = told.map(|title| (title, FactOrigin::Model));
+        told.or_else(|| Some((digest::title(&self.facts)?, FactOrigin::Heuristic)))
     }
 }
 
@@ -84,7 +84,8 @@ impl Projection for Chronicle {
 }
 
 impl Chronicle {
-    /// Takes what a model said. It comes late, so its epoch is the one its events belong to.
+    /// Takes what a model said. A model answers late, so its words belong to the epoch of the events
+    /// it was asked about, not to the open one.
     fn hear(&mut self, words: &ModelWords, event: &Event) {
         let begun = self.epochs.list().iter().rev();
         let Some(epoch) = begun
@@ -94,7 +95,7 @@ impl Chronicle {
             return;
         };
         self.facts.extend(digest::facts_of(words, epoch.0, event));
-        if let Some(naming) = Naming::of(words, epoch.0, event) {
+        if let Some(naming) = Naming::from_words(words, epoch.0, event) {
             self.namings.retain(|before| before.epoch != naming.epoch);
             self.namings.push(naming);
         }
@@ -124,7 +125,9 @@ impl Chronicle {
         let facts = || self.facts.iter().filter(|fact| fact.epoch == epoch);
         let replaced: BTreeSet<&String> = facts().flat_map(|fact| &fact.replaces).collect();
         let stands = |fact: &&DigestFact| {
-            replaced.is_empty() || fact.origin == Origin::Model || !replaced.contains(&fact.name())
+            replaced.is_empty()
+                || fact.origin == FactOrigin::Model
+                || !replaced.contains(&fact.name())
         };
         facts().filter(stands).cloned().collect()
     }

@@ -17,7 +17,8 @@ pub(crate) fn program(line: &str) -> &str {
     name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
 }
 
-/// The words of the first command of a line that does something, up to the next command.
+/// The words of the first command of a line that is more than `cd` or a variable, up to the next
+/// command.
 pub(crate) fn words(line: &str) -> Vec<&str> {
     let mut rest = line.trim();
     loop {
@@ -100,7 +101,7 @@ pub(crate) fn tests(line: &str) -> Option<String> {
     is_test.then(|| format!("{program} {shown}").trim_end().to_owned())
 }
 
-/// Whether a line looks at changes somebody made.
+/// Whether a line looks at changes, as `git diff` does.
 pub(crate) fn is_review(line: &str) -> bool {
     let words = words(line);
     let mut arguments = words.iter().skip(1).filter(|word| !word.starts_with('-'));

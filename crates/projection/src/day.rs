@@ -13,7 +13,7 @@ const NANOS_PER_DAY: i128 = 86_400 * 1_000_000_000;
 pub struct Day(i64);
 
 impl Day {
-    pub fn of(time: Time) -> Day {
+    pub fn from_time(time: Time) -> Day {
         Day(time.nanos().div_euclid(NANOS_PER_DAY) as i64)
     }
 
@@ -61,7 +61,7 @@ impl FromStr for Day {
     type Err = BadTime;
 
     fn from_str(text: &str) -> Result<Day, BadTime> {
-        format!("{text}T00:00:00Z").parse().map(Day::of)
+        format!("{text}T00:00:00Z").parse().map(Day::from_time)
     }
 }
 

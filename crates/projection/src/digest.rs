@@ -2,9 +2,9 @@
 //! their fixes, what is open, and facts.
 //!
 //! Facts are only ever added, each once, with the events they come from. They are made when an
-//! epoch closes and whenever somebody asks ([`Digest::flush`]); a later part never changes an
-//! earlier one. Who keeps the list can make a title and a summary from it at any time. A session
-//! of three lines has a digest too.
+//! epoch closes and when the caller asks ([`Digest::flush`]); a later part never changes an earlier
+//! one. The caller can make a title and a summary from the list at any time. A session of three
+//! lines has a digest too.
 //!
 //! Events a session inherited are digested where they were made. Secrets are taken out before.
 
@@ -23,15 +23,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::epoch::EpochCount;
 use crate::excerpt;
-use crate::mark::Mark;
-use crate::recent::Recent;
+use crate::id_hash::IdHash;
+use crate::ring_buffer::RingBuffer;
 use crate::title::is_substantive;
 use crate::tool::{ToolUse, has_failed};
-use crate::torn::{News, Torn};
+use crate::torn::{EventNovelty, TornRecords};
 use crate::turn_machine::TurnOutcome;
 use fixes::Fixes;
-use sentence::{Candidates, sentences};
-use work::Work;
+use sentence::{SentenceCandidates, sentences};
+use work::WorkSummary;
 
 pub use summary::{summary, title};
 pub use words::Naming;
@@ -71,14 +71,14 @@ pub enum Topic {
     /// What failed, and what made it work.
     Problem,
     OpenEnd,
-    /// A sentence with something to look up: a number, a version, an address, a name, a path.
+    /// A sentence with a value to look up: a number, a version, an address, a name, a path.
     Fact,
 }
 
-/// Who found a fact.
+/// How a fact was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum FactOrigin {
     Heuristic,
     Model,
 }
@@ -94,7 +94,7 @@ pub struct DigestFact {
     pub to_seq: u64,
     /// When the last of them happened.
     pub at: Time,
-    pub origin: Origin,
+    pub origin: FactOrigin,
     /// The names of facts found without a model that this one says better.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<String>,
@@ -105,7 +105,7 @@ impl DigestFact {
     /// found in other words has another name.
     pub fn name(&self) -> String {
         let DigestFact { topic, text, from_seq, to_seq, .. } = self;
-        format!("{}:{from_seq}-{to_seq}:{}", topic.as_str(), Mark::of(text))
+        format!("{}:{from_seq}-{to_seq}:{}", topic.as_str(), IdHash::from_id(text))
     }
 }
 
@@ -136,18 +136,18 @@ impl Topic {
     }
 }
 
-impl Origin {
+impl FactOrigin {
     pub fn as_str(self) -> &'static str {
         match self {
-            Origin::Heuristic => "heuristic",
-            Origin::Model => "model",
+            FactOrigin::Heuristic => "heuristic",
+            FactOrigin::Model => "model",
         }
     }
 }
 
-/// Where something was found.
+/// The events a finding comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct SeqSpan {
     pub(crate) from_seq: u64,
     pub(crate) to_seq: u64,
     pub(crate) at: Time,
@@ -157,49 +157,49 @@ pub(crate) struct Place {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Digest {
     seq: u64,
-    torn: Torn,
+    torn: TornRecords,
     epochs: EpochCount,
     has_goal: bool,
-    /// Facts that were found and not taken yet: some dozens for each part nobody asked about.
+    /// Facts that were found and not taken yet: a few dozen for each part.
     found: Vec<DigestFact>,
-    told: Recent<Mark, TOLD_MAX>,
-    part: Part,
-    work: Work,
+    told: RingBuffer<IdHash, TOLD_MAX>,
+    part: DigestPart,
+    work: WorkSummary,
     // What goes on from one part to the next.
     fixes: Fixes,
     branch: Option<String>,
-    last_ask: Option<Ask>,
-    last_answer: Option<(String, Place)>,
+    last_ask: Option<UserRequest>,
+    last_answer: Option<(String, SeqSpan)>,
 }
 
 /// What was gathered since the last part.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Part {
-    asks: Vec<(Topic, String, Place)>,
-    choices: Candidates,
-    facts: Candidates,
-    problems: Recent<(String, Place), PROBLEMS_MAX>,
+struct DigestPart {
+    asks: Vec<(Topic, String, SeqSpan)>,
+    choices: SentenceCandidates,
+    facts: SentenceCandidates,
+    problems: RingBuffer<(String, SeqSpan), PROBLEMS_MAX>,
 }
 
-/// Something a person asked, and whether it came to anything.
+/// A request of the user, and whether it was answered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Ask {
+struct UserRequest {
     text: String,
-    place: Place,
+    place: SeqSpan,
     is_answered: bool,
     /// The last thing that was tried for it went wrong.
     has_failed: bool,
 }
 
-impl Place {
-    pub(crate) fn of(event: &Event) -> Place {
-        Place { from_seq: event.seq, to_seq: event.seq, at: event.created_at }
+impl SeqSpan {
+    pub(crate) fn from_event(event: &Event) -> SeqSpan {
+        SeqSpan { from_seq: event.seq, to_seq: event.seq, at: event.created_at }
     }
 
     /// From the beginning of this place to the end of another.
-    pub(crate) fn up_to(self, last: Place) -> Place {
-        Place { from_seq: self.from_seq.min(last.from_seq), ..last }
+    pub(crate) fn up_to(self, last: SeqSpan) -> SeqSpan {
+        SeqSpan { from_seq: self.from_seq.min(last.from_seq), ..last }
     }
 }
 
@@ -211,7 +211,7 @@ impl Digest {
         }
         self.seq = event.seq;
         let news = self.torn.look_at(event);
-        if news == News::Again || event.fork_origin().is_some() {
+        if news == EventNovelty::Again || event.fork_origin().is_some() {
             return;
         }
         match event.kind {
@@ -219,8 +219,8 @@ impl Digest {
             Kind::AssistantMessage => self.answer(event),
             Kind::ToolCall => {
                 let Some(call) = event.readable::<ToolCall>() else { return };
-                let used = ToolUse::of(&call.tool, &call.input);
-                let place = Place::of(event);
+                let used = ToolUse::from_call(&call.tool, &call.input);
+                let place = SeqSpan::from_event(event);
                 if let Some(program) = event.parent_id {
                     self.work.undo_program(program);
                 }
@@ -278,14 +278,14 @@ impl Digest {
         if let Some(before) = self.branch.replace(branch.clone())
             && before != branch
         {
-            self.work.branch(&branch, Place::of(event));
+            self.work.branch(&branch, SeqSpan::from_event(event));
         }
     }
 
     fn prompt(&mut self, event: &Event) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
         let text = prompt.content.joined_text();
-        let place = Place::of(event);
+        let place = SeqSpan::from_event(event);
         if is_substantive(&text) {
             let topic = if self.has_goal { Topic::Ask } else { Topic::Goal };
             self.has_goal = true;
@@ -296,7 +296,8 @@ impl Digest {
                 self.part.asks.remove(usize::from(has_goal));
             }
             self.part.asks.push((topic, asked.clone(), place));
-            self.last_ask = Some(Ask { text: asked, place, is_answered: false, has_failed: false });
+            self.last_ask =
+                Some(UserRequest { text: asked, place, is_answered: false, has_failed: false });
         }
         self.last_answer = None;
         for sentence in sentences(&text) {
@@ -314,7 +315,7 @@ impl Digest {
         if text.trim().is_empty() {
             return;
         }
-        let place = Place::of(event);
+        let place = SeqSpan::from_event(event);
         if let Some(ask) = &mut self.last_ask {
             ask.is_answered = true;
         }
@@ -330,10 +331,10 @@ impl Digest {
 
     fn result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
-        let place = Place::of(event);
+        let place = SeqSpan::from_event(event);
         let has_failed = has_failed(&result);
         self.work.result(&result, has_failed, place);
-        // What a person refused or stopped is no problem to be fixed.
+        // A call that the user refused or stopped is no problem to be fixed.
         let is_problem = has_failed && matches!(result.outcome, Outcome::Error | Outcome::Ok);
         if let Some(problem) = self.fixes.result(&result, has_failed, is_problem, place) {
             self.part.problems.push(problem);
@@ -368,20 +369,20 @@ impl Digest {
     }
 
     /// Adds a fact, unless it was told before.
-    fn tell(&mut self, topic: Topic, text: &str, place: Place) {
+    fn tell(&mut self, topic: Topic, text: &str, place: SeqSpan) {
         let text = excerpt::beginning(text, FACT_CHARS_MAX);
         let epoch = self.epochs.number();
         // The same work in another epoch is other work.
         let scope = if topic == Topic::Work { epoch } else { 0 };
         // What was the goal is not asked for again.
         let kind = if topic == Topic::Ask { Topic::Goal } else { topic };
-        let mark = Mark::of(&format!("{kind:?} {scope} {}", sentence::normal(&text)));
+        let mark = IdHash::from_id(&format!("{kind:?} {scope} {}", sentence::normal(&text)));
         if text.is_empty() || self.told.contains(&mark) {
             return;
         }
         self.told.push(mark);
-        let Place { from_seq, to_seq, at } = place;
-        let (origin, replaces) = (Origin::Heuristic, Vec::new());
+        let SeqSpan { from_seq, to_seq, at } = place;
+        let (origin, replaces) = (FactOrigin::Heuristic, Vec::new());
         self.found.push(DigestFact { topic, text, epoch, from_seq, to_seq, at, origin, replaces });
     }
 }

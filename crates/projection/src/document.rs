@@ -1,13 +1,14 @@
-//! A session as a document somebody keeps or sends: Markdown, HTML or plain text.
+//! A session as a document to keep or to send: Markdown, HTML or plain text.
 //!
-//! Events go in one by one and text comes out as soon as it is settled: what waits for the result of
-//! a call is all that is held, and that is limited. All text is redacted first, if the caller
-//! says how, then made harmless, and only then cut. In HTML, whatever anybody wrote stays text.
+//! Events go in one by one, and text comes out as soon as it is final: only the blocks behind a call
+//! without a result are held, and their number is limited. All text is redacted first, if the caller
+//! says how, then made harmless, and only then cut: a cut first could leave half a secret that no
+//! rule recognises. In HTML, recorded text never becomes markup.
 //!
 //! Not here: where the document goes.
 
 mod head; // what stands above a session
-mod tell; // events as blocks
+mod block_builder; // events as blocks
 mod block; // what a document is made of
 mod call; // calls of tools in words
 mod clean; // text that does nothing but be read
@@ -16,15 +17,15 @@ mod prose; // what models write, taken apart
 mod markdown;
 mod html;
 mod plain;
-mod handoff; // a note for whoever goes on
+mod handoff; // a note for the next agent or user
 
 pub use handoff::handoff;
-pub use head::Head;
+pub use head::DocumentHead;
 
-use block::Block;
+use block::DocumentBlock;
+use block_builder::BlockBuilder;
 use clean::Clean;
 use event::{Event, Time};
-use tell::Teller;
 
 use crate::redacted::Redact;
 
@@ -32,7 +33,7 @@ use crate::redacted::Redact;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     Markdown,
-    /// One file that needs no other, runs nothing and asks nobody for anything.
+    /// One file without scripts that loads nothing.
     Html,
     Plain,
 }
@@ -56,42 +57,47 @@ impl Default for Options {
 
 /// A document that is being written.
 pub struct Document<'r> {
-    form: Box<dyn Form>,
-    head: Option<Head>,
-    teller: Teller,
+    form: Box<dyn BlockWriter>,
+    head: Option<DocumentHead>,
+    teller: BlockBuilder,
     clean: Clean<'r>,
 }
 
 /// One way to write blocks down.
-trait Form {
-    fn begin(&mut self, head: &Head, out: &mut String);
-    fn block(&mut self, block: &Block, out: &mut String);
+trait BlockWriter {
+    fn begin(&mut self, head: &DocumentHead, out: &mut String);
+    fn block(&mut self, block: &DocumentBlock, out: &mut String);
     fn end(&mut self, out: &mut String);
 }
 
 impl<'r> Document<'r> {
     /// A document that shows texts as they are.
-    pub fn new(format: Format, head: Head, options: Options) -> Document<'r> {
+    pub fn new(format: Format, head: DocumentHead, options: Options) -> Document<'r> {
         Document::with(format, head, options, Clean::new(None))
     }
 
-    /// A document whose texts all go through `redact`.
+    /// A document that sends every text through `redact`.
     pub fn redacted(
         format: Format,
-        head: Head,
+        head: DocumentHead,
         options: Options,
         redact: &'r mut Redact<'r>,
     ) -> Document<'r> {
         Document::with(format, head, options, Clean::new(Some(redact)))
     }
 
-    fn with(format: Format, head: Head, options: Options, clean: Clean<'r>) -> Document<'r> {
-        let form: Box<dyn Form> = match format {
+    fn with(
+        format: Format,
+        head: DocumentHead,
+        options: Options,
+        clean: Clean<'r>,
+    ) -> Document<'r> {
+        let form: Box<dyn BlockWriter> = match format {
             Format::Markdown => Box::new(markdown::Markdown),
             Format::Html => Box::new(html::Html::default()),
             Format::Plain => Box::new(plain::Plain),
         };
-        Document { form, head: Some(head), teller: Teller::new(options), clean }
+        Document { form, head: Some(head), teller: BlockBuilder::new(options), clean }
     }
 
     /// Takes the next event, and appends to `out` what is settled by now.

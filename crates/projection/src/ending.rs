@@ -3,8 +3,8 @@
 use event::EventId;
 use serde::{Deserialize, Serialize};
 
-use crate::mark::Mark;
-use crate::recent::Recent;
+use crate::id_hash::IdHash;
+use crate::ring_buffer::RingBuffer;
 use crate::turn_machine::TurnOutcome;
 
 /// Open calls that are kept. When there are more the oldest is forgotten: a session that leaves
@@ -18,7 +18,7 @@ pub enum Ending {
     AwaitingUser,
     /// A tool was called and its result is not there.
     ToolCallPending,
-    /// Something was asked and not answered.
+    /// The user asked, and there is no answer.
     UserLast,
     /// The user stopped it, and nothing came after.
     Interrupted,
@@ -53,7 +53,7 @@ pub(crate) enum LastRecord<'a> {
     TurnCompleted(TurnOutcome),
     Exited,
     Resumed,
-    Torn(EventId),
+    TornRecords(EventId),
 }
 
 /// The state an ending is read from.
@@ -62,9 +62,9 @@ pub(crate) enum LastRecord<'a> {
 pub(crate) struct EndingState {
     last: Last,
     /// Calls without a result since the last prompt that began a turn.
-    open_calls: Recent<Mark, OPEN_CALLS_MAX>,
+    open_calls: RingBuffer<IdHash, OPEN_CALLS_MAX>,
     /// The turn that ended last. What it left running may end later, and says nothing more.
-    over: Option<Mark>,
+    over: Option<IdHash>,
     torn: Option<EventId>,
     is_exited: bool,
 }
@@ -94,7 +94,7 @@ impl EndingState {
     }
 
     pub(crate) fn apply(&mut self, record: LastRecord<'_>, turn_id: Option<&str>) {
-        let turn = turn_id.map(Mark::of);
+        let turn = turn_id.map(IdHash::from_id);
         let is_over = turn.is_some() && turn == self.over;
         match record {
             LastRecord::Prompted { is_queued } => {
@@ -109,13 +109,13 @@ impl EndingState {
                 if !is_over {
                     self.talk(Last::Answer);
                 }
-                self.open_calls.push(Mark::of(call_id));
+                self.open_calls.push(IdHash::from_id(call_id));
             }
             LastRecord::Returned(call_id) => {
                 if !is_over {
                     self.talk(Last::Result);
                 }
-                let mark = Mark::of(call_id);
+                let mark = IdHash::from_id(call_id);
                 self.open_calls.take(|open| *open == mark);
             }
             LastRecord::TurnCompleted(TurnOutcome::Interrupted) => {
@@ -134,11 +134,11 @@ impl EndingState {
             LastRecord::TurnCompleted(_) => {}
             LastRecord::Exited => self.is_exited = true,
             LastRecord::Resumed => self.is_exited = false,
-            LastRecord::Torn(event_id) => self.torn = Some(event_id),
+            LastRecord::TornRecords(event_id) => self.torn = Some(event_id),
         }
     }
 
-    /// A torn record is whole again.
+    /// A torn record was read completely after all.
     pub(crate) fn mend(&mut self, event_id: EventId) {
         if self.torn == Some(event_id) {
             self.torn = None;

@@ -19,12 +19,12 @@ pub struct Epoch {
     pub started_at: Time,
     pub last_at: Time,
     /// How it ended; absent while it is open.
-    pub closed: Option<Closed>,
+    pub closed: Option<EpochEnd>,
 }
 
 /// How an epoch ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Closed {
+pub struct EpochEnd {
     /// `compaction`, `clear`, `exit` or `silence`.
     pub cause: String,
     pub day: String,
@@ -70,7 +70,7 @@ impl Epochs {
             let told = event.readable::<EpochClosed>().unwrap_or_default();
             epoch.to_seq = event.seq;
             epoch.last_at = event.created_at;
-            epoch.closed = Some(Closed {
+            epoch.closed = Some(EpochEnd {
                 cause: told.cause,
                 day: told.day,
                 stream: told.stream,
@@ -82,7 +82,7 @@ impl Epochs {
         match open {
             Some(epoch) => {
                 epoch.to_seq = event.seq;
-                // A note may be about something earlier.
+                // A note may be about an earlier time.
                 epoch.last_at = epoch.last_at.max(event.created_at);
             }
             None => {
@@ -132,7 +132,7 @@ impl EpochCount {
     }
 }
 
-/// What an epoch can begin with: something that was said or done.
+/// Whether an epoch can begin with this kind of event: talk or work.
 pub(crate) fn is_content(kind: &Kind) -> bool {
     kind.is_shown()
         || matches!(

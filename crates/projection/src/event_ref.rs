@@ -3,7 +3,7 @@
 use event::{Confidence, Event, EventId, Source, Time};
 use serde::{Deserialize, Serialize};
 
-/// An event that something stands on: the start of a turn, its end, a question.
+/// An event that a verdict stands on: the start of a turn, its end, a question.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventRef {
     pub event_id: EventId,

@@ -88,7 +88,7 @@ pub(crate) fn first_words(text: &str, words_max: usize, chars_max: usize) -> Str
     beginning(&first, chars_max)
 }
 
-/// The first line that says something, on one line and within the limit.
+/// The first line that is not blank, within the limit.
 pub(crate) fn first_line(text: &str, chars_max: usize) -> String {
     let first = text.lines().map(line).find(|line| !line.is_empty());
     beginning(&first.unwrap_or_default(), chars_max)

@@ -19,12 +19,12 @@ use crate::ending::{Ending, EndingState, LastRecord};
 use crate::epoch::EpochCount;
 use crate::excerpt;
 use crate::projection::{Projection, saved_version};
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::title::{Title, TitleOrigin};
 use crate::tokens::Basis;
-use crate::torn::{News, Torn, is_torn};
+use crate::torn::{EventNovelty, TornRecords, is_torn};
 use crate::turn_machine::{TurnOutcome, is_queued};
-use crate::usage::{RowNumber, Usage, UsageKey, Used, context_step};
+use crate::usage::{RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
 
 /// Requests whose use can still be replaced by a fuller account. Agents amend a request while
 /// they write it; a later amendment is not counted, and its row is marked as incomplete.
@@ -33,7 +33,7 @@ const STEPS_MAX: usize = 8;
 /// Branches and folders that are listed; further ones are only shown while they are the last.
 const PLACES_MAX: usize = 32;
 
-/// Kinds of records nobody understood that are told apart; the rest is counted without a name.
+/// Kinds of unknown records that are told apart; the rest is counted without a name.
 const UNKNOWN_TYPES_MAX: usize = 128;
 
 /// Characters of a path, a branch or any other name that is kept.
@@ -44,22 +44,22 @@ const NAME_CHARS_MAX: usize = 1_000;
 pub struct Facts {
     version: u32,
     seq: u64,
-    about: About,
-    counts: Counts,
-    usage: Usage,
+    about: SessionProfile,
+    counts: SessionCounts,
+    usage: SessionUsage,
     unknown: Vec<UnknownCount>,
     title: Title,
     ending: EndingState,
     epochs: EpochCount,
-    steps: Recent<Step, STEPS_MAX>,
-    torn: Torn,
+    steps: RingBuffer<CountedRequest, STEPS_MAX>,
+    torn: TornRecords,
     is_child: bool,
 }
 
 /// Names a session goes by, each as it was told last.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct About {
+pub struct SessionProfile {
     pub agent: Option<String>,
     pub agent_version: Option<String>,
     pub model: Option<String>,
@@ -78,7 +78,7 @@ pub struct About {
 /// What a session did by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counts {
+pub struct SessionCounts {
     /// What a person typed and sent.
     pub prompts: u64,
     /// What a person typed while the agent was busy.
@@ -89,11 +89,11 @@ pub struct Counts {
     pub tool_results: u64,
     pub compactions: u64,
     pub events: u64,
-    /// Records nobody understood.
+    /// Records that no adapter understood.
     pub unknown: u64,
 }
 
-/// How many records of one type nobody understood.
+/// How many records of one type no adapter understood.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UnknownCount {
     pub agent_version: Option<String>,
@@ -103,12 +103,12 @@ pub struct UnknownCount {
 
 /// A request that was counted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Step {
+struct CountedRequest {
     /// The event that told it first, and the one that told it last.
     first: EventId,
     last: EventId,
     /// Where it was counted; nowhere if it is inherited or used nothing.
-    counted: Option<(RowNumber, Used)>,
+    counted: Option<(RowNumber, UsageTotals)>,
     is_own: bool,
 }
 
@@ -117,15 +117,15 @@ impl Default for Facts {
         Facts {
             version: Facts::VERSION,
             seq: 0,
-            about: About::default(),
-            counts: Counts::default(),
-            usage: Usage::default(),
+            about: SessionProfile::default(),
+            counts: SessionCounts::default(),
+            usage: SessionUsage::default(),
             unknown: Vec::new(),
             title: Title::default(),
             ending: EndingState::default(),
             epochs: EpochCount::default(),
-            steps: Recent::default(),
-            torn: Torn::default(),
+            steps: RingBuffer::default(),
+            torn: TornRecords::default(),
             is_child: false,
         }
     }
@@ -151,13 +151,13 @@ impl Projection for Facts {
         self.seq = seq;
         let is_own = event.fork_origin().is_none();
         let news = self.torn.look_at(event);
-        if let News::Mended(torn) = news {
+        if let EventNovelty::Mended(torn) = news {
             self.ending.mend(torn);
             self.counts.unknown = self.counts.unknown.saturating_sub(u64::from(is_own));
             self.counts.events = self.counts.events.saturating_sub(u64::from(is_own));
             self.understand(event, is_own);
         }
-        let is_news = news != News::Again;
+        let is_news = news != EventNovelty::Again;
         if is_own && is_news {
             self.counts.events += 1;
             self.epochs.apply(event);
@@ -166,7 +166,7 @@ impl Projection for Facts {
             self.step(event, is_own);
         } else if is_own && let Some(cost) = event.cost {
             let key = self.usage_key(event, None, 0);
-            self.usage.add(key, &Used::of_cost(cost));
+            self.usage.add(key, &UsageTotals::from_cost(cost));
         }
         self.name(event);
         if is_news {
@@ -187,15 +187,15 @@ impl Projection for Facts {
 }
 
 impl Facts {
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &SessionProfile {
         &self.about
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &SessionCounts {
         &self.counts
     }
 
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &SessionUsage {
         &self.usage
     }
 
@@ -208,7 +208,7 @@ impl Facts {
         self.title.best()
     }
 
-    /// Who that title comes from.
+    /// Where that title comes from.
     pub fn title_origin(&self) -> Option<TitleOrigin> {
         self.title.origin()
     }
@@ -217,7 +217,7 @@ impl Facts {
         self.ending.ending()
     }
 
-    /// Stretches between starts, compactions, clears and long silences. The first one begins with
+    /// WorkSpans between starts, compactions, clears and long silences. The first one begins with
     /// the session.
     pub fn epochs(&self) -> u64 {
         self.epochs.count().max(1)
@@ -253,7 +253,7 @@ impl Facts {
                 }
             }
             Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
-                let answer = AnswerHead::of(&event.data);
+                let answer = AnswerHead::from_data(&event.data);
                 if answer.block == 0 && !answer.message_id.is_empty() {
                     self.counts.responses += own;
                 }
@@ -266,7 +266,7 @@ impl Facts {
             }
             Kind::ToolResult => {
                 self.counts.tool_results += own;
-                let result = AnswerHead::of(&event.data);
+                let result = AnswerHead::from_data(&event.data);
                 self.ending.apply(LastRecord::Returned(&result.call_id), turn_id);
             }
             Kind::TurnCompleted => {
@@ -285,19 +285,19 @@ impl Facts {
     fn unknown_record(&mut self, event: &Draft, own: u64) {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Head {
+        struct UnknownRecordHead {
             record_type: Option<String>,
         }
         self.counts.unknown += own;
         if is_torn(event) {
             // It says nothing about the format.
-            self.ending.apply(LastRecord::Torn(event.id), None);
+            self.ending.apply(LastRecord::TornRecords(event.id), None);
             return;
         }
         if own == 0 {
             return;
         }
-        let head: Head = event.data.read().unwrap_or_default();
+        let head: UnknownRecordHead = event.data.read().unwrap_or_default();
         let agent_version = self.about.agent_version.clone();
         let record_type = head.record_type.as_deref().map(name);
         let is_it = |known: &UnknownCount| {
@@ -326,7 +326,7 @@ impl Facts {
         self.unknown.retain(|known| known.count > 0);
     }
 
-    /// Counts a request once: a fuller account of one takes the place of the first.
+    /// Counts a request once: an amendment replaces what the first account added.
     fn step(&mut self, event: &Draft, is_own: bool) {
         let step = event.readable::<StepCompleted>().unwrap_or_default();
         if let Some(model) = &step.model
@@ -334,7 +334,7 @@ impl Facts {
         {
             self.about.model = Some(name(model));
         }
-        let used = Used::of(&step, event.cost);
+        let used = UsageTotals::from_step(&step, event.cost);
         let context = used.map_or(0, |used| used.tokens.context());
         let key = self.usage_key(event, step.model.as_deref(), context);
         let amended = event.amends();
@@ -360,7 +360,7 @@ impl Facts {
             None => {
                 let counted = used.filter(|_| is_own);
                 let counted = counted.map(|used| (self.usage.add(key, &used), used));
-                let step = Step { first: event.id, last: event.id, counted, is_own };
+                let step = CountedRequest { first: event.id, last: event.id, counted, is_own };
                 self.steps.push(step);
             }
         }
@@ -368,7 +368,7 @@ impl Facts {
 
     fn usage_key(&self, event: &Draft, model: Option<&str>, context: u64) -> UsageKey {
         UsageKey {
-            day: Day::of(event.created_at),
+            day: Day::from_time(event.created_at),
             model: model.map(name).or_else(|| self.about.model.clone()),
             project: self.about.project.clone(),
             cwd: self.about.cwd.clone(),
@@ -399,7 +399,7 @@ impl Facts {
                     self.title.tell(&title);
                 }
             }
-            // The task of a child is its prompt, though nobody typed it.
+            // The task of a child is its prompt, though no user typed it.
             Kind::ContextAdded if self.is_child && !self.title.is_settled() => {
                 if let Some(context) = event.readable::<ContextAdded>() {
                     self.title.look_at(&context.content.joined_text());
@@ -410,7 +410,7 @@ impl Facts {
     }
 }
 
-impl About {
+impl SessionProfile {
     fn take_started(&mut self, started: &SessionStarted) {
         take(&mut self.agent, &started.agent);
         take(&mut self.agent_version, &started.agent_version);
@@ -454,7 +454,7 @@ struct AnswerHead<'a> {
 }
 
 impl AnswerHead<'_> {
-    fn of(data: &Raw) -> AnswerHead<'_> {
+    fn from_data(data: &Raw) -> AnswerHead<'_> {
         let mut head = AnswerHead::default();
         for field in data.fields() {
             match &*field.name {

@@ -1,4 +1,4 @@
-//! The newest part of a session, small enough to be held for every session somebody looks at.
+//! The newest part of a session, small enough to be held for every session that is looked at.
 //!
 //! What it holds depends on the last [`HOT_EVENTS_SEEN`] events alone. So it is folded from the tail
 //! of a log as well as from its beginning or event by event, and is the same.
@@ -10,7 +10,7 @@ use event::{Event, Kind, Time};
 
 use crate::excerpt;
 use crate::projection::Projection;
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::has_failed;
 use crate::turn_machine::{is_queued, is_told_end};
 
@@ -31,24 +31,24 @@ const GLANCE_CHARS_MAX: usize = 160;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hot {
     seq: u64,
-    events: Recent<Glance, EVENTS_MAX>,
-    said: VecDeque<Said>,
+    events: RingBuffer<EventPreview, EVENTS_MAX>,
+    said: VecDeque<SpokenText>,
     said_bytes: usize,
-    turns: Recent<HotTurn, TURNS_MAX>,
+    turns: RingBuffer<HotTurn, TURNS_MAX>,
 }
 
 /// An event at a glance.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Glance {
+pub struct EventPreview {
     pub seq: u64,
     pub kind: Kind,
     pub at: Time,
     pub text: String,
 }
 
-/// Something that was said, or the end of it if it is very long.
+/// A prompt or an answer, or the end of it if it is very long.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Said {
+pub struct SpokenText {
     pub seq: u64,
     pub by_agent: bool,
     pub text: String,
@@ -80,7 +80,7 @@ impl Projection for Hot {
             return;
         }
         self.seq = event.seq;
-        self.events.push(Glance {
+        self.events.push(EventPreview {
             seq: event.seq,
             kind: event.kind.clone(),
             at: event.created_at,
@@ -109,12 +109,12 @@ impl Projection for Hot {
 
 impl Hot {
     /// The last events, oldest first.
-    pub fn events(&self) -> impl Iterator<Item = &Glance> {
+    pub fn events(&self) -> impl Iterator<Item = &EventPreview> {
         self.events.iter()
     }
 
     /// What was said last, oldest first.
-    pub fn said(&self) -> impl Iterator<Item = &Said> {
+    pub fn said(&self) -> impl Iterator<Item = &SpokenText> {
         self.said.iter()
     }
 
@@ -150,7 +150,7 @@ impl Hot {
         }
         let text = text[from..].to_owned();
         self.said_bytes += text.len();
-        self.said.push_back(Said { seq, by_agent, text });
+        self.said.push_back(SpokenText { seq, by_agent, text });
     }
 
     /// The current turn goes on with an event, or ends with it.

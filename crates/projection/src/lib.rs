@@ -5,7 +5,7 @@
 //! What an event says is read as it stands; what cannot be read is passed over.
 //!
 //! Not here: files, clocks, randomness, printing, where events come from (`journal`), and secrets
-//! in text, which are taken out before a text is shown to anybody else (`redact`).
+//! in text, which `redact` takes out before a text leaves the machine.
 
 mod projection; // what all projections have in common
 mod facts; // what a list of sessions shows of one
@@ -24,7 +24,7 @@ mod problem; // what went wrong, in one line
 mod quality; // how the work went
 pub mod digest; // what is worth keeping of an epoch
 mod chronicle; // the epochs of a session, each with its digest
-mod stretch; // when somebody worked in a session, and what was done
+mod work_span; // when somebody worked in a session, and what was done
 mod activity; // work on one project, across sessions
 mod tool; // what a call of any agent's tool does, and to what
 mod patch; // patches and scripts inside the input of a call
@@ -41,32 +41,32 @@ mod day; // days, weeks and months
 mod redacted; // events without secrets
 mod excerpt; // parts of text that may be shown
 mod torn; // records that may still be told whole
-mod recent; // the last few of something
-mod mark; // stand-ins for ids that are only compared
+mod ring_buffer; // the last few of something
+mod id_hash; // stand-ins for ids that are only compared
 
-pub use activity::{Activity, ActivityKind, Level, Worked, activities};
+pub use activity::{Activity, ActivityKind, Level, ProjectSpan, activities};
 pub use chronicle::{Chapter, Chronicle};
 pub use day::Day;
-pub use digest::{Digest, DigestFact, Naming, Origin};
+pub use digest::{Digest, DigestFact, FactOrigin, Naming};
 pub use ending::Ending;
-pub use epoch::{Closed, Epoch, Epochs};
+pub use epoch::{Epoch, EpochEnd, Epochs};
 pub use event_ref::EventRef;
-pub use facts::{About, Counts, Facts, UnknownCount};
-pub use hot::{Glance, HOT_EVENTS_SEEN, Hot, HotTurn, Said};
+pub use facts::{Facts, SessionCounts, SessionProfile, UnknownCount};
+pub use hot::{EventPreview, HOT_EVENTS_SEEN, Hot, HotTurn, SpokenText};
 pub use price::{BadPrices, PriceTable};
 pub use projection::Projection;
-pub use quality::{Fault, Quality};
+pub use quality::{Quality, SessionFault};
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;
-pub use spend::{Grouping, Money, Spending, Spent, SpentRow, Within};
-pub use stretch::{PAUSE_MILLIS, Stretch};
-pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};
+pub use spend::{Grouping, Money, Spending, SpendingFilter, Spent, SpentRow};
+pub use text::{CHUNK_CHARS_MAX, CallStyle, SessionText};
 pub use title::TitleOrigin;
-pub use tokens::{Basis, Tokens};
+pub use tokens::{Basis, TokenTotals};
 pub use tool::{Deed, Object, ToolUse};
 pub use turn::{Approval, ToolCount, Turn};
 pub use turn_machine::{
     TurnChange, TurnEnd, TurnMachine, TurnOutcome, TurnState, TurnStep, TurnStop,
 };
 pub use turns::Turns;
-pub use usage::{CONTEXT_STEPS, Usage, UsageKey, UsageRow, Used};
+pub use usage::{CONTEXT_STEPS, SessionUsage, UsageKey, UsageRow, UsageTotals};
+pub use work_span::{PAUSE_MILLIS, WorkSpan};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use event::Cost;
 use serde::Deserialize;
 
-use crate::tokens::Tokens;
+use crate::tokens::TokenTotals;
 use crate::usage::CONTEXT_STEPS;
 
 /// The table this program was built with.
@@ -108,8 +108,13 @@ impl PriceTable {
     /// What tokens of one model cost, or `None` where the model has no price.
     ///
     /// `context_above` is the step of context their requests exceeded, or 0.
-    pub fn cost(&self, model: Option<&str>, context_above: u64, tokens: &Tokens) -> Option<Cost> {
-        if *tokens == (Tokens { requests: tokens.requests, ..Tokens::default() }) {
+    pub fn cost(
+        &self,
+        model: Option<&str>,
+        context_above: u64,
+        tokens: &TokenTotals,
+    ) -> Option<Cost> {
+        if *tokens == (TokenTotals { requests: tokens.requests, ..TokenTotals::default() }) {
             return Some(Cost::ZERO);
         }
         Some(self.price(model?)?.cost(context_above, tokens))
@@ -140,7 +145,7 @@ impl Price {
         Ok(())
     }
 
-    fn cost(&self, context_above: u64, tokens: &Tokens) -> Cost {
+    fn cost(&self, context_above: u64, tokens: &TokenTotals) -> Cost {
         let [input, output, cache_read, cache_write_5m, cache_write_1h] = self.rates(context_above);
         let written_5m = tokens.cache_creation.saturating_sub(tokens.cache_creation_1h);
         let millionths: i128 = [

@@ -10,7 +10,7 @@ const LINE_CHARS_MAX: usize = 200;
 /// Lines that are looked at for one that names the error; output may be megabytes long.
 const LINES_LOOKED_AT: usize = 400;
 
-/// Beginnings of words by which programs say that something went wrong.
+/// Beginnings of words with which programs report errors.
 const SIGNS: &[&str] = &[
     "error",
     "panicked",

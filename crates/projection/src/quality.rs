@@ -21,12 +21,12 @@ pub struct Quality {
     /// Tests that failed since they last passed.
     failed_tests: u64,
     loops: Vec<Time>,
-    faults: VecDeque<Fault>,
+    faults: VecDeque<SessionFault>,
 }
 
-/// Something that went wrong.
+/// A call or a request that failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct SessionFault {
     pub kind: &'static str,
     pub at: Time,
     pub seq: u64,
@@ -81,7 +81,7 @@ const KINDS: &[(&str, &[&str])] = &[
 impl Quality {
     pub fn apply(&mut self, event: &Event) {
         if let Some(call) = event.readable::<ToolCall>() {
-            let used = ToolUse::of(&call.tool, &call.input);
+            let used = ToolUse::from_call(&call.tool, &call.input);
             let is_test = used.command().is_some_and(|line| command::tests(line).is_some());
             self.calls.push_back((call.call_id, is_test));
             if self.calls.len() > CALLS_MAX {
@@ -101,7 +101,7 @@ impl Quality {
         &self.loops
     }
 
-    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
+    pub fn faults(&self) -> impl Iterator<Item = &SessionFault> {
         self.faults.iter()
     }
 
@@ -118,7 +118,7 @@ impl Quality {
     }
 
     fn fault(&mut self, event: &Event, kind: &'static str, line: String) {
-        self.faults.push_back(Fault { kind, at: event.created_at, seq: event.seq, line });
+        self.faults.push_back(SessionFault { kind, at: event.created_at, seq: event.seq, line });
         if self.faults.len() > FAULTS_MAX {
             self.faults.pop_front();
         }

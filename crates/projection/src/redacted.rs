@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use event::{Event, Raw};
 
-/// What a text goes through before it is shown to anybody else.
+/// Takes secrets out of a text before it leaves the machine.
 pub type Redact<'r> = dyn FnMut(&str) -> Cow<'_, str> + 'r;
 
 /// How deep texts are looked for one by one. What is nested deeper is looked at as it is written.

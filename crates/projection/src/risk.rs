@@ -1,6 +1,7 @@
 //! How much may depend on an answer: for order and alarms, never for allowing anything.
 //!
-//! A command is looked at word by word, in all its parts and in what it hands to a shell; whatever is not known changes something.
+//! A command is read word by word, in all its parts and in the scripts it hands to a shell. An
+//! unknown command counts as one that changes files.
 
 use event::Raw;
 use serde::{Deserialize, Serialize};
@@ -11,9 +12,9 @@ use crate::tool::{Deed, ToolUse};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// Something is gone afterwards.
+    /// Data or work is lost.
     Destructive,
-    /// Somebody else sees it: pushed, published, deployed.
+    /// Others see it: pushed, published, deployed.
     Outward,
     Privilege,
     Secrets,
@@ -36,12 +37,12 @@ impl Risk {
     }
 
     /// The worst that a call might do.
-    pub fn of(tool: &str, input: &Raw) -> Risk {
+    pub fn from_call(tool: &str, input: &Raw) -> Risk {
         let by_name = match SECRET_NAMES.iter().any(|name| input.get().contains(name)) {
             true => Risk::Secrets,
             false => Risk::Read,
         };
-        let by_deed = match ToolUse::of(tool, input).deed {
+        let by_deed = match ToolUse::from_call(tool, input).deed {
             Deed::Read | Deed::Search | Deed::Visit | Deed::WebSearch => Risk::Read,
             Deed::Delete => Risk::Destructive,
             Deed::Run => command(input).map_or(Risk::Write, |command| of_command(&command, 0)),
@@ -133,16 +134,16 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "fish", "su"];
 /// Options of git that come before what it does, and have a word of their own behind them.
 const GIT_OPTIONS: &[&str] = &["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
-/// How deep commands within commands are looked at. Deeper ones change something.
+/// How deep commands within commands are read. A deeper one counts as a change.
 const DEPTH_MAX: usize = 4;
 
 /// A command between two separators.
 #[derive(Default)]
-struct Part {
+struct CommandPart {
     /// Its words without their quotes.
     words: Vec<String>,
     is_written: bool,
-    /// Quoted words in which a shell would run something.
+    /// Quoted words with a substitution that a shell would run.
     scripts: Vec<String>,
 }
 
@@ -152,7 +153,7 @@ fn of_command(command: &str, depth: usize) -> Risk {
     risks.min().unwrap_or(Risk::Write)
 }
 
-fn of_part(part: &Part, depth: usize) -> Option<Risk> {
+fn of_part(part: &CommandPart, depth: usize) -> Option<Risk> {
     let words: Vec<&str> = part.words.iter().map(String::as_str).collect();
     // What comes after a word such as `sudo` or `env A=b` is a command, too.
     let begins = (0..words.len()).filter_map(|place| of_words(&words[place..]));
@@ -177,8 +178,8 @@ fn script<'w>(words: &[&'w str]) -> Option<&'w str> {
 }
 
 /// The parts of a command, read as a shell would, or nearly: a quote without its end is a letter.
-fn parts(command: &str) -> Vec<Part> {
-    let mut parts = vec![Part::default()];
+fn parts(command: &str) -> Vec<CommandPart> {
+    let mut parts = vec![CommandPart::default()];
     let mut word: Option<String> = None;
     let mut rest = command;
     while let Some(letter) = rest.chars().next() {
@@ -200,7 +201,7 @@ fn parts(command: &str) -> Vec<Part> {
             }
             '\n' | ';' | '|' | '&' | '(' | ')' | '`' | '$' => {
                 part.words.extend(word.take());
-                parts.push(Part::default());
+                parts.push(CommandPart::default());
             }
             letter if letter.is_whitespace() => part.words.extend(word.take()),
             letter => {
@@ -249,7 +250,7 @@ fn name(word: &str) -> &str {
 fn command(input: &Raw) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Words {
+    enum CommandWords {
         One(String),
         Many(Vec<String>),
     }
@@ -257,8 +258,8 @@ fn command(input: &Raw) -> Option<String> {
     let (_, value) =
         members.into_iter().find(|(name, _)| matches!(name.as_str(), "command" | "cmd"))?;
     match value.read().ok()? {
-        Words::One(text) => Some(text),
-        Words::Many(words) => Some(words.join(" ")),
+        CommandWords::One(text) => Some(text),
+        CommandWords::Many(words) => Some(words.join(" ")),
     }
 }
 
@@ -297,10 +298,10 @@ mod tests {
             (r#"rg "a|b > c" src"#, Risk::Read),
         ] {
             let input = Raw::from_value(&serde_json::json!({ "command": command })).unwrap();
-            assert_eq!(Risk::of("Bash", &input), risk, "{command}");
+            assert_eq!(Risk::from_call("Bash", &input), risk, "{command}");
         }
         let input = Raw::parse(r#"{"file_path":"a.rs","content":""}"#).unwrap();
-        assert_eq!(Risk::of("Write", &input), Risk::Write);
-        assert_eq!(Risk::of("Read", &input), Risk::Read);
+        assert_eq!(Risk::from_call("Write", &input), Risk::Write);
+        assert_eq!(Risk::from_call("Read", &input), Risk::Read);
     }
 }

@@ -11,8 +11,8 @@ use event::{Cost, SessionId, is_in_project};
 use crate::day::Day;
 use crate::facts::Facts;
 use crate::price::PriceTable;
-use crate::tokens::{Basis, Tokens};
-use crate::usage::{UsageKey, Used};
+use crate::tokens::{Basis, TokenTotals};
+use crate::usage::{UsageKey, UsageTotals};
 
 /// What rows stand for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,16 +25,16 @@ pub enum Grouping {
     Monthly,
     Session,
     Model,
-    /// Who ran it: the provider of the session.
+    /// The provider of the session.
     Agent,
     /// Projects, else folders.
     Project,
 }
 
-/// What of the use of sessions is added up: all of it, unless something is said here. A session may
-/// go on for months and over many projects, and counts with the part that is meant.
+/// Which use of sessions is added up; the default is all of it. A session may go on for months and
+/// over many projects, and counts with the part that fits.
 #[derive(Clone, Debug, Default)]
-pub struct Within {
+pub struct SpendingFilter {
     /// The first and the last day.
     pub since: Option<Day>,
     pub until: Option<Day>,
@@ -42,7 +42,7 @@ pub struct Within {
     pub project: Option<String>,
 }
 
-impl Within {
+impl SpendingFilter {
     fn takes(&self, day: Option<Day>, project: Option<&String>, cwd: Option<&String>) -> bool {
         let is_in = |day: Day| {
             self.since.is_none_or(|since| day >= since)
@@ -66,7 +66,7 @@ pub struct Money {
 /// Tokens with what they cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spent {
-    pub tokens: Tokens,
+    pub tokens: TokenTotals,
     pub tokens_basis: Basis,
     pub money: Money,
 }
@@ -78,27 +78,30 @@ impl Spent {
     }
 
     /// What one session spent.
-    pub fn of(facts: &Facts, prices: &PriceTable) -> Spent {
+    pub fn from_facts(facts: &Facts, prices: &PriceTable) -> Spent {
         let mut spent = Spent::default();
-        facts.usage().rows().for_each(|row| spent.add(&Spent::of_row(&row.key, &row.used, prices)));
+        facts
+            .usage()
+            .rows()
+            .for_each(|row| spent.add(&Spent::from_row(&row.key, &row.used, prices)));
         if facts.is_untold() {
             spent.add(&Spent::untold());
         }
         spent
     }
 
-    fn of_row(key: &UsageKey, used: &Used, prices: &PriceTable) -> Spent {
+    fn from_row(key: &UsageKey, used: &UsageTotals, prices: &PriceTable) -> Spent {
         Spent {
             tokens: used.tokens,
             tokens_basis: used.tokens_basis(),
-            money: Money::of(key, used, prices),
+            money: Money::from_usage(key, used, prices),
         }
     }
 
-    /// Something was spent, and nobody told how much.
+    /// An unknown amount.
     fn untold() -> Spent {
         let money = Money { usd: None, basis: Basis::Incomplete };
-        Spent { tokens: Tokens::default(), tokens_basis: Basis::Incomplete, money }
+        Spent { tokens: TokenTotals::default(), tokens_basis: Basis::Incomplete, money }
     }
 
     fn add(&mut self, other: &Spent) {
@@ -118,7 +121,7 @@ impl Money {
     /// Nothing was spent.
     const NOTHING: Money = Money { usd: Some(Cost::ZERO), basis: Basis::Exact };
 
-    fn of(key: &UsageKey, used: &Used, prices: &PriceTable) -> Money {
+    fn from_usage(key: &UsageKey, used: &UsageTotals, prices: &PriceTable) -> Money {
         let told = Money {
             usd: Some(used.told_cost)
                 .filter(|cost| used.unpriced.requests == 0 || *cost != Cost::ZERO),
@@ -166,27 +169,27 @@ pub struct SpentRow {
 #[derive(Clone, Debug)]
 pub struct Spending {
     grouping: Grouping,
-    within: Within,
-    rows: BTreeMap<Option<String>, Row>,
+    within: SpendingFilter,
+    rows: BTreeMap<Option<String>, RowTotals>,
     total: Spent,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Row {
-    provider: Shared,
-    model: Shared,
+struct RowTotals {
+    provider: CommonName,
+    model: CommonName,
     spent: Spent,
 }
 
 impl Spending {
-    pub fn by(grouping: Grouping) -> Spending {
-        let within = Within::default();
+    pub fn grouped_by(grouping: Grouping) -> Spending {
+        let within = SpendingFilter::default();
         Spending { grouping, within, rows: BTreeMap::new(), total: Spent::default() }
     }
 
     /// Of what is added from now on, only this.
     #[must_use]
-    pub fn within(self, within: Within) -> Spending {
+    pub fn within(self, within: SpendingFilter) -> Spending {
         Spending { within, ..self }
     }
 
@@ -212,11 +215,11 @@ impl Spending {
                 Grouping::Agent => Some(provider.to_owned()),
                 Grouping::Project => project.as_ref().or(cwd.as_ref()).cloned(),
             };
-            let spent = Spent::of_row(&usage.key, &usage.used, prices);
+            let spent = Spent::from_row(&usage.key, &usage.used, prices);
             self.add_row(key, provider, model.as_deref(), &spent);
         }
         let about = facts.about();
-        // The day of something that was never told is nobody's, and any.
+        // Use without a record has no day, so a filter by day does not exclude it.
         let is_meant = self.within.takes(None, about.project.as_ref(), about.cwd.as_ref());
         if facts.is_untold() && is_meant {
             let key = match self.grouping {
@@ -255,26 +258,26 @@ impl Spending {
 
 /// A name that all parts of a row have, if they do.
 #[derive(Clone, Debug, Default)]
-enum Shared {
+enum CommonName {
     #[default]
     Unset,
     One(String),
     Several,
 }
 
-impl Shared {
+impl CommonName {
     fn add(&mut self, name: Option<&str>) {
         *self = match (std::mem::take(self), name) {
-            (Shared::Unset, Some(name)) => Shared::One(name.to_owned()),
-            (Shared::One(one), Some(name)) if one == name => Shared::One(one),
-            _ => Shared::Several,
+            (CommonName::Unset, Some(name)) => CommonName::One(name.to_owned()),
+            (CommonName::One(one), Some(name)) if one == name => CommonName::One(one),
+            _ => CommonName::Several,
         };
     }
 
     fn one(&self) -> Option<String> {
         match self {
-            Shared::One(name) => Some(name.clone()),
-            Shared::Unset | Shared::Several => None,
+            CommonName::One(name) => Some(name.clone()),
+            CommonName::Unset | CommonName::Several => None,
         }
     }
 }

@@ -8,7 +8,7 @@
 //! Not here: looking at processes and files (`daemon`), and how a status is printed.
 
 mod process_evidence; // what was seen beside the log
-mod pending; // questions to a person that nobody has answered
+mod pending; // questions to the user without an answer
 mod state; // what the events say
 mod summary; // three lines for people
 mod attention; // what is wanted of a person
@@ -18,10 +18,10 @@ mod work; // what the three lines are made of
 use event::{Confidence, EventId, Time};
 use serde::{Deserialize, Serialize};
 
-pub use attention::{Attention, Want, attention};
+pub use attention::{Attention, AttentionKind, attention};
 pub use process_evidence::{Life, Lock, Missing, Process, ProcessEvidence, Registry, RegistryWord};
 pub use state::{SEEN, StatusChange, StatusState};
-pub use summary::{SUMMARY_CHARS_MAX, Summary, summary};
+pub use summary::{SUMMARY_CHARS_MAX, StatusSummary, summary};
 pub use verdict::{stands_until, verdict};
 
 /// What a session is doing. The order is that of priority: of several that have a standing sign,
@@ -30,10 +30,10 @@ pub use verdict::{stands_until, verdict};
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Exited,
-    /// Somebody has to say whether something may be done.
+    /// The user has to allow or to refuse a call.
     WaitingApproval,
     Running,
-    /// Somebody has to answer a question, or to say what is next.
+    /// The user has to answer a question, or to say what is next.
     Waiting,
     Idle,
     Unknown,
@@ -66,7 +66,7 @@ pub enum Reason {
     Turn,
     Retry,
     Compaction,
-    /// The turn is over, and something it began goes on.
+    /// The turn is over, and its background work goes on.
     Background,
     /// Its file grows.
     Growth,
@@ -76,7 +76,7 @@ pub enum Reason {
     Quiet,
     /// It has answered, and nothing tells whether it goes on.
     Answered,
-    /// A turn that was open for so long that nobody can tell.
+    /// A turn was open and quiet for so long that its state is unknown.
     Silent,
     Nothing,
 }
@@ -112,7 +112,7 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// What the status stands on, the strongest first; empty only if nothing is known.
     pub evidence: Vec<Evidence>,
-    /// What says something else, and why it does not count.
+    /// Evidence for another status, and why it does not count.
     pub overruled: Vec<Overruled>,
     pub turn_id: Option<String>,
     /// The approvals that are waited for, by their ids.

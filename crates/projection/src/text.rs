@@ -2,8 +2,8 @@
 //! can read.
 //!
 //! One renderer over the events of any agent. Lines are joined by one blank line and handed out
-//! in chunks of whole lines. In which portions the events come makes no difference. A fuller
-//! account of something that was told is left out.
+//! in chunks of complete lines. The portions in which events come make no difference. Amendments are
+//! left out, because the first account is written already.
 //!
 //! Secrets are taken out before: a text that is cut first could keep half of one.
 
@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::chunk::Chunks;
 use crate::excerpt;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::problem;
 use crate::tool::{ToolUse, has_failed};
-use crate::tool_lines::{self, Call};
-use crate::torn::{News, Torn};
+use crate::tool_lines::{self, RunCall};
+use crate::torn::{EventNovelty, TornRecords};
 
 const PROMPT_CHARS_MAX: usize = 2_000;
 const ANSWER_CHARS_MAX: usize = 1_000;
@@ -41,7 +41,7 @@ const RUN_MAX: usize = 500;
 /// Characters of a chunk, unless told otherwise.
 pub const CHUNK_CHARS_MAX: usize = 100_000;
 
-/// What begins a line here, and therefore no line of what somebody said.
+/// What begins a line here. A quoted line that begins so is indented.
 const TAGS: &[&str] = &[
     "[USER]",
     "[ASSISTANT]",
@@ -57,7 +57,7 @@ const TAGS: &[&str] = &[
 /// How calls of tools are told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Calls {
+pub enum CallStyle {
     /// Each in a line of its own.
     OneByOne,
     /// Runs of them in a few lines about what was done.
@@ -68,15 +68,15 @@ pub enum Calls {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionText {
     seq: u64,
-    calls: Calls,
+    calls: CallStyle,
     cwd: Option<String>,
-    torn: Torn,
+    torn: TornRecords,
     /// The turn has an answer that is not short.
     is_answered: bool,
     /// A short answer, and what came behind it.
-    held: Vec<Line>,
+    held: Vec<TextLine>,
     /// Calls since the last other line, and the failures among them.
-    run: Vec<Call>,
+    run: Vec<RunCall>,
     failures: Vec<String>,
     chunks: Chunks,
     /// The last error that was told, which the end of the turn often repeats.
@@ -84,19 +84,19 @@ pub struct SessionText {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-enum Line {
+enum TextLine {
     Said(String),
-    Called { call: Mark, event_id: EventId, program: Option<EventId>, used: ToolUse },
-    Failed { call: Mark, why: String },
+    Called { call: IdHash, event_id: EventId, program: Option<EventId>, used: ToolUse },
+    Failed { call: IdHash, why: String },
 }
 
 impl SessionText {
-    pub fn new(calls: Calls, chunk_chars_max: usize) -> SessionText {
+    pub fn new(calls: CallStyle, chunk_chars_max: usize) -> SessionText {
         SessionText {
             seq: 0,
             calls,
             cwd: None,
-            torn: Torn::default(),
+            torn: TornRecords::default(),
             is_answered: false,
             held: Vec::new(),
             run: Vec::new(),
@@ -112,7 +112,7 @@ impl SessionText {
             return;
         }
         self.seq = event.seq;
-        if self.torn.look_at(event) == News::Again {
+        if self.torn.look_at(event) == EventNovelty::Again {
             return;
         }
         match event.kind {
@@ -128,9 +128,9 @@ impl SessionText {
             Kind::AssistantMessage => self.answer(event),
             Kind::ToolCall => {
                 let Some(call) = event.readable::<ToolCall>() else { return };
-                let used = ToolUse::of(&call.tool, &call.input);
-                self.line(Line::Called {
-                    call: Mark::of(&call.call_id),
+                let used = ToolUse::from_call(&call.tool, &call.input);
+                self.line(TextLine::Called {
+                    call: IdHash::from_id(&call.call_id),
                     event_id: event.id,
                     program: event.parent_id,
                     used,
@@ -140,16 +140,16 @@ impl SessionText {
                 let result = event.readable::<ToolResult>();
                 if let Some(result) = result.filter(has_failed) {
                     let why = problem::of_result(&result);
-                    self.line(Line::Failed { call: Mark::of(&result.call_id), why });
+                    self.line(TextLine::Failed { call: IdHash::from_id(&result.call_id), why });
                 }
             }
             Kind::Note => {
                 let command = event.readable::<Note>().and_then(|note| command(&note));
                 if let Some(command) = command {
-                    self.line(Line::Said(format!("[COMMAND] {command}")));
+                    self.line(TextLine::Said(format!("[COMMAND] {command}")));
                 }
             }
-            Kind::Compaction => self.line(Line::Said("[COMPACTED]".to_owned())),
+            Kind::Compaction => self.line(TextLine::Said("[COMPACTED]".to_owned())),
             Kind::Error => {
                 let raised = event.readable::<ErrorRaised>().unwrap_or_default();
                 self.error(&raised.message);
@@ -181,7 +181,7 @@ impl SessionText {
         if !prompt.queued {
             self.end_turn();
         }
-        self.line(Line::Said(format!("[USER]: {}", said(&prompt.content, PROMPT_CHARS_MAX))));
+        self.line(TextLine::Said(format!("[USER]: {}", said(&prompt.content, PROMPT_CHARS_MAX))));
     }
 
     fn answer(&mut self, event: &Event) {
@@ -194,7 +194,7 @@ impl SessionText {
         }
         // Whichever comes now, a short answer before it is not the only one.
         self.drop_held_answer();
-        let line = Line::Said(format!("[ASSISTANT]: {text}"));
+        let line = TextLine::Said(format!("[ASSISTANT]: {text}"));
         if is_short {
             self.held.push(line);
         } else {
@@ -210,7 +210,7 @@ impl SessionText {
             self.error(&error);
         }
         if turn.stop_reason == Some(StopReason::Interrupted) {
-            self.line(Line::Said("[INTERRUPTED]".to_owned()));
+            self.line(TextLine::Said("[INTERRUPTED]".to_owned()));
         }
         self.last_error = None;
     }
@@ -218,7 +218,7 @@ impl SessionText {
     fn error(&mut self, message: &str) {
         let line = excerpt::first_line(message, ERROR_CHARS_MAX);
         if self.last_error.as_ref() != Some(&line) {
-            self.line(Line::Said(format!("[ERROR] {line}").trim_end().to_owned()));
+            self.line(TextLine::Said(format!("[ERROR] {line}").trim_end().to_owned()));
             self.last_error = Some(line);
         }
     }
@@ -237,7 +237,7 @@ impl SessionText {
         }
     }
 
-    fn line(&mut self, line: Line) {
+    fn line(&mut self, line: TextLine) {
         if self.held.is_empty() {
             self.tell(line);
             return;
@@ -250,20 +250,20 @@ impl SessionText {
         }
     }
 
-    /// Tells a line whose place is certain.
-    fn tell(&mut self, line: Line) {
+    /// Writes a line at its final place.
+    fn tell(&mut self, line: TextLine) {
         match (line, self.calls) {
-            (Line::Said(text), _) => {
+            (TextLine::Said(text), _) => {
                 self.tell_run();
                 self.chunks.push(&text);
             }
-            (Line::Called { used, .. }, Calls::OneByOne) => {
+            (TextLine::Called { used, .. }, CallStyle::OneByOne) => {
                 self.chunks.push(&tool_lines::tool_line(&used, self.cwd.as_deref()));
             }
-            (Line::Failed { why, .. }, Calls::OneByOne) => {
+            (TextLine::Failed { why, .. }, CallStyle::OneByOne) => {
                 self.chunks.push(&format!("[RESULT] {why}"));
             }
-            (Line::Called { call, event_id, program, used }, Calls::AsActivity) => {
+            (TextLine::Called { call, event_id, program, used }, CallStyle::AsActivity) => {
                 // What a program of the model calls is told in place of the program.
                 self.run.retain(|called| Some(called.event_id) != program);
                 if self.run.len() == RUN_MAX {
@@ -271,9 +271,9 @@ impl SessionText {
                 }
                 let cwd = self.cwd.as_deref();
                 let used = tool_lines::within(used, cwd);
-                self.run.push(Call { call, event_id, used, has_failed: false });
+                self.run.push(RunCall { call, event_id, used, has_failed: false });
             }
-            (Line::Failed { call, why }, Calls::AsActivity) => {
+            (TextLine::Failed { call, why }, CallStyle::AsActivity) => {
                 let failed = self.run.iter_mut().rfind(|called| called.call == call);
                 if let Some(failed) = failed {
                     failed.has_failed = true;
@@ -294,14 +294,14 @@ impl SessionText {
     }
 }
 
-/// What somebody said, in the shape it has here.
+/// A prompt or an answer in the shape it has here.
 fn said(content: &Content, chars_max: usize) -> String {
     let text = excerpt::beginning(&excerpt::paragraph(&content.joined_text()), chars_max);
     if text.is_empty() {
         let kinds: Vec<&str> = content.0.iter().map(|part| part.kind.as_str()).collect();
         return format!("({})", excerpt::beginning(&excerpt::line(&kinds.join(", ")), 80));
     }
-    // What somebody quotes from such a text is not part of this one.
+    // A quotation from such a text must not look like a line of this one.
     let mut lines = text.split('\n');
     let mut told = lines.next().unwrap_or_default().to_owned();
     for line in lines {

@@ -8,7 +8,7 @@ use crate::excerpt;
 const WORDS_MAX: usize = 10;
 const MADE_CHARS_MAX: usize = 80;
 
-/// Characters of a title that somebody gave. A longer one is cut.
+/// Characters of a title that a user or a provider gave. A longer one is cut.
 const GIVEN_CHARS_MAX: usize = 200;
 
 /// Characters of a text that are looked at for a title.
@@ -19,7 +19,7 @@ const FILLERS: &str = "again, continue, go, go ahead, go on, good morning, hello
     hey there, hi, hi there, keep going, next, no, no thanks, ok, ok go, okay, please continue, \
     proceed, retry, start, stop, sure, test, thank you, thanks, try again, yes, yes please";
 
-/// Who a title comes from.
+/// Where a title comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TitleOrigin {
     /// A person or the provider.
@@ -40,14 +40,14 @@ impl TitleOrigin {
 }
 
 /// The best title so far: a given one, else a model's, else one made from the first prompt that
-/// says something.
+/// has content of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Title {
     given: Option<String>,
     told: Option<String>,
     made: Option<String>,
-    /// The prompt it was made from said something, so no later one is looked at.
+    /// The prompt it was made from has content of its own, so later prompts are ignored.
     is_settled: bool,
 }
 
@@ -56,7 +56,7 @@ impl Title {
         self.given.as_deref().or(self.told.as_deref()).or(self.made.as_deref())
     }
 
-    /// Who the best title comes from.
+    /// Where the best title comes from.
     pub(crate) fn origin(&self) -> Option<TitleOrigin> {
         let given = self.given.as_ref().map(|_| TitleOrigin::Given);
         let told = self.told.as_ref().map(|_| TitleOrigin::Model);
@@ -78,7 +78,7 @@ impl Title {
         self.is_settled
     }
 
-    /// Looks at something that was asked.
+    /// Considers a prompt as the source of a title.
     pub(crate) fn look_at(&mut self, asked: &str) {
         if self.is_settled {
             return;

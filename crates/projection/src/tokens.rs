@@ -5,14 +5,14 @@ use std::ops::{AddAssign, SubAssign};
 use event::payload::TokenUsage;
 use serde::{Deserialize, Serialize};
 
-/// A request to a model that claims more of anything is taken at this. It keeps the sums of a
-/// session whose numbers are nonsense from standing still at the end of 64 bits.
+/// The most tokens that one request is counted with. Larger numbers are nonsense, and would
+/// saturate the sums of a session.
 const TOKENS_MAX: u64 = 1 << 40;
 
 /// Tokens of any number of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tokens {
+pub struct TokenTotals {
     #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// Without what was read from a cache or written to it.
@@ -33,12 +33,12 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
-impl Tokens {
+impl TokenTotals {
     /// One request.
-    pub fn of(usage: &TokenUsage) -> Tokens {
+    pub fn from_usage(usage: &TokenUsage) -> TokenTotals {
         let number = |tokens: Option<u64>| tokens.unwrap_or(0).min(TOKENS_MAX);
         let cache_creation = number(usage.cache_creation_tokens);
-        Tokens {
+        TokenTotals {
             requests: 1,
             input: number(usage.input_tokens),
             output: number(usage.output_tokens),
@@ -50,8 +50,8 @@ impl Tokens {
     }
 
     /// One request of which nothing is known but that it was made.
-    pub fn of_untold() -> Tokens {
-        Tokens { requests: 1, ..Tokens::default() }
+    pub fn unreported() -> TokenTotals {
+        TokenTotals { requests: 1, ..TokenTotals::default() }
     }
 
     /// All that the model was given to read.
@@ -59,8 +59,8 @@ impl Tokens {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
 
-    fn combine(&mut self, other: &Tokens, combine: fn(u64, u64) -> u64) {
-        let Tokens {
+    fn combine(&mut self, other: &TokenTotals, combine: fn(u64, u64) -> u64) {
+        let TokenTotals {
             requests,
             input,
             output,
@@ -83,14 +83,14 @@ impl Tokens {
     }
 }
 
-impl AddAssign for Tokens {
-    fn add_assign(&mut self, other: Tokens) {
+impl AddAssign for TokenTotals {
+    fn add_assign(&mut self, other: TokenTotals) {
         self.combine(&other, u64::saturating_add);
     }
 }
 
-impl SubAssign for Tokens {
-    fn sub_assign(&mut self, other: Tokens) {
+impl SubAssign for TokenTotals {
+    fn sub_assign(&mut self, other: TokenTotals) {
         self.combine(&other, u64::saturating_sub);
     }
 }
@@ -111,7 +111,7 @@ pub enum Basis {
     Exact,
     /// Worked out, by us or by the agent.
     Estimated,
-    /// Something that belongs to it is not known: the true number is larger.
+    /// A part of it is not known: the true number is larger.
     Incomplete,
 }
 

@@ -34,7 +34,7 @@ pub enum Deed {
     Search,
     Visit,
     WebSearch,
-    /// Somebody else is asked to do it.
+    /// Another agent does it.
     Delegate,
     Other,
 }
@@ -135,8 +135,8 @@ const QUERY_FIELDS: &[&str] = &["query", "search_term", "q", "search", "action"]
 const TASK_FIELDS: &[&str] = &["description", "task", "title", "prompt", "message"];
 
 impl ToolUse {
-    pub fn of(tool: &str, input: &Raw) -> ToolUse {
-        let input = Input::of(input);
+    pub fn from_call(tool: &str, input: &Raw) -> ToolUse {
+        let input = ToolInput::from_raw(input);
         let mut deed = deed(tool);
         // One tool that does several things says which in `command`.
         if deed == Deed::Edit
@@ -193,7 +193,7 @@ pub(crate) fn has_failed(result: &ToolResult) -> bool {
 
 /// The whole of the command in the input of a call, all its lines.
 pub(crate) fn whole_command(input: &Raw) -> Option<String> {
-    Input::of(input).whole_command()
+    ToolInput::from_raw(input).whole_command()
 }
 
 /// What a tool of this name does.
@@ -206,26 +206,26 @@ fn deed(tool: &str) -> Deed {
 }
 
 /// The arguments of a call: an object, JSON in a string, or plain text.
-enum Input {
+enum ToolInput {
     Members(Vec<(String, Raw)>),
     Text(String),
 }
 
-impl Input {
-    fn of(input: &Raw) -> Input {
+impl ToolInput {
+    fn from_raw(input: &Raw) -> ToolInput {
         if let Some(members) = input.members() {
-            return Input::Members(members);
+            return ToolInput::Members(members);
         }
         let text = input.text().unwrap_or_default();
         match Raw::parse(&*text).ok().and_then(|json| json.members()) {
-            Some(members) => Input::Members(members),
-            None => Input::Text(text),
+            Some(members) => ToolInput::Members(members),
+            None => ToolInput::Text(text),
         }
     }
 
     /// The first of these fields that is there, whatever the case of its name.
     fn field(&self, fields: &[&str]) -> Option<&Raw> {
-        let Input::Members(members) = self else { return None };
+        let ToolInput::Members(members) = self else { return None };
         fields.iter().find_map(|field| {
             let is_it = |name: &str| name.eq_ignore_ascii_case(field);
             let value = members.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value);
@@ -239,8 +239,8 @@ impl Input {
 
     fn files(&self, deed: Deed) -> Option<Object> {
         let whole = match self {
-            Input::Text(text) => Some(Cow::Borrowed(text.as_str())),
-            Input::Members(_) => {
+            ToolInput::Text(text) => Some(Cow::Borrowed(text.as_str())),
+            ToolInput::Members(_) => {
                 self.text(&["input", "patch", "patchText", "patch_text"]).map(Cow::Owned)
             }
         };
@@ -258,14 +258,14 @@ impl Input {
     /// Changes by path, each with its type, as Codex tells what a patch did.
     fn changes(&self) -> Option<Object> {
         #[derive(Deserialize)]
-        struct Change {
+        struct FileChange {
             #[serde(rename = "type")]
             kind: String,
         }
-        let Input::Members(members) = self else { return None };
+        let ToolInput::Members(members) = self else { return None };
         let (_, changes) = members.iter().find(|(name, _)| name == "changes")?;
         let files = changes.members()?.into_iter().take(FILES_MAX).map(|(path, change)| {
-            let change = change.read::<Change>();
+            let change = change.read::<FileChange>();
             let deed = match change.as_ref().map_or("", |change| change.kind.as_str()) {
                 "add" => Deed::Create,
                 "delete" => Deed::Delete,
@@ -279,8 +279,8 @@ impl Input {
 
     fn whole_command(&self) -> Option<String> {
         Some(match self {
-            Input::Text(text) => patch::called_by_script(text).unwrap_or_else(|| text.clone()),
-            Input::Members(_) => {
+            ToolInput::Text(text) => patch::called_by_script(text).unwrap_or_else(|| text.clone()),
+            ToolInput::Members(_) => {
                 let words = texts(self.field(COMMAND_FIELDS)?);
                 match words.as_slice() {
                     // `bash -lc "…"`: the words in front are only the way to a shell.
@@ -304,8 +304,8 @@ impl Input {
 
     fn pattern(&self) -> Option<Object> {
         let pattern = match self {
-            Input::Text(text) => text.clone(),
-            Input::Members(_) => self.text(PATTERN_FIELDS)?,
+            ToolInput::Text(text) => text.clone(),
+            ToolInput::Members(_) => self.text(PATTERN_FIELDS)?,
         };
         let place = self.text(PLACE_FIELDS).filter(|place| *place != pattern);
         Some(Object::Pattern {
@@ -317,8 +317,8 @@ impl Input {
     /// The first text there is, at any place.
     fn first_text(&self) -> Option<String> {
         match self {
-            Input::Text(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
-            Input::Members(members) => {
+            ToolInput::Text(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+            ToolInput::Members(members) => {
                 members.iter().find_map(|(_, value)| texts(value).into_iter().next())
             }
         }

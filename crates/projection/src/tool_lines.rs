@@ -1,14 +1,14 @@
 //! What was done between two things that were said: runs of calls in a few lines.
 //!
-//! Files first, then commands, searches, the web, and everything else. A tool nobody knows is
-//! named like any other.
+//! Files first, then commands, searches, the web, and everything else. An unknown tool is named like
+//! any other.
 
 use event::EventId;
 use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::excerpt;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::tool::{Deed, Object, ToolUse};
 
 /// Names, commands and hosts that are written out; of more only the number is told.
@@ -26,8 +26,8 @@ const PATHS_CHARS_MAX: usize = 240;
 
 /// A call in a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Call {
-    pub(crate) call: Mark,
+pub(crate) struct RunCall {
+    pub(crate) call: IdHash,
     pub(crate) event_id: EventId,
     pub(crate) used: ToolUse,
     pub(crate) has_failed: bool,
@@ -62,7 +62,7 @@ pub(crate) fn within(mut used: ToolUse, cwd: Option<&str>) -> ToolUse {
 }
 
 /// The lines that tell a run of calls.
-pub(crate) fn lines(run: &[Call]) -> Vec<String> {
+pub(crate) fn lines(run: &[RunCall]) -> Vec<String> {
     let mut lines = Vec::new();
     for (deed, word) in [
         (Deed::Read, "Read"),
@@ -72,7 +72,7 @@ pub(crate) fn lines(run: &[Call]) -> Vec<String> {
     ] {
         let files = run.iter().flat_map(|call| call.used.files());
         let paths = files.filter(|(done, _)| *done == deed).map(|(_, path)| path.as_str());
-        lines.extend(files_line(word, &Counted::of(paths)));
+        lines.extend(files_line(word, &NameCounts::from_names(paths)));
     }
     lines.extend(commands_line(run));
     lines.extend(searches_line(run));
@@ -84,7 +84,7 @@ pub(crate) fn lines(run: &[Call]) -> Vec<String> {
     lines.iter().map(|line| format!("[ACTIVITY] {line}")).collect()
 }
 
-fn files_line(word: &str, paths: &Counted<'_>) -> Option<String> {
+fn files_line(word: &str, paths: &NameCounts<'_>) -> Option<String> {
     let text = match paths.0.as_slice() {
         [] => return None,
         [(path, count)] => format!("{word} {}", times(path, *count)),
@@ -96,7 +96,8 @@ fn files_line(word: &str, paths: &Counted<'_>) -> Option<String> {
             match (folder, is_named) {
                 ("", true) => format!("{word} {}", names.join(", ")),
                 ("", false) => {
-                    let folders = Counted::of(several.iter().map(|(path, _)| folder_of(path)));
+                    let folders =
+                        NameCounts::from_names(several.iter().map(|(path, _)| folder_of(path)));
                     let folders = match folders.0.len() {
                         1 => String::new(),
                         count => format!(" in {count} folders"),
@@ -113,14 +114,14 @@ fn files_line(word: &str, paths: &Counted<'_>) -> Option<String> {
     Some(excerpt::beginning(&text, PATHS_CHARS_MAX))
 }
 
-fn commands_line(run: &[Call]) -> Option<String> {
+fn commands_line(run: &[RunCall]) -> Option<String> {
     let ran: Vec<(&str, bool)> =
         run.iter().filter_map(|call| Some((call.used.command()?, call.has_failed))).collect();
     let failures = match ran.iter().filter(|(_, has_failed)| *has_failed).count() {
         0 => String::new(),
         count => format!(", {count} failed"),
     };
-    let programs = Counted::of(ran.iter().map(|(command, _)| command::program(command)));
+    let programs = NameCounts::from_names(ran.iter().map(|(command, _)| command::program(command)));
     let text = match (ran.as_slice(), programs.0.as_slice()) {
         ([], _) => return None,
         ([(command, _)], _) => format!("Ran: {}", excerpt::beginning(command, COMMAND_CHARS_MAX)),
@@ -138,7 +139,7 @@ fn commands_line(run: &[Call]) -> Option<String> {
     Some(text + &failures)
 }
 
-fn searches_line(run: &[Call]) -> Option<String> {
+fn searches_line(run: &[RunCall]) -> Option<String> {
     let searches = run.iter().filter(|call| call.used.deed == Deed::Search);
     let searches: Vec<String> = searches.filter_map(|call| object_text(&call.used)).collect();
     match searches.as_slice() {
@@ -149,7 +150,7 @@ fn searches_line(run: &[Call]) -> Option<String> {
 }
 
 fn web_line(words: &str, things: &str, objects: Vec<String>) -> Option<String> {
-    let objects = Counted::of(objects.iter().map(String::as_str));
+    let objects = NameCounts::from_names(objects.iter().map(String::as_str));
     match objects.0.len() {
         0 => None,
         1..=NAMED_MAX => {
@@ -161,8 +162,8 @@ fn web_line(words: &str, things: &str, objects: Vec<String>) -> Option<String> {
     }
 }
 
-/// Subagents, tools of other servers, tools nobody knows, and calls that do not say to what.
-fn others_line(run: &[Call]) -> Option<String> {
+/// Subagents, tools of other servers, unknown tools, and calls without an object.
+fn others_line(run: &[RunCall]) -> Option<String> {
     let others = run.iter().map(|call| &call.used).filter(|used| match used.deed {
         Deed::Delegate | Deed::Other => true,
         Deed::Run => used.command().is_none(),
@@ -177,13 +178,13 @@ fn others_line(run: &[Call]) -> Option<String> {
             None => format!("Used {}", used.tool),
         }),
         several => {
-            let names = Counted::of(several.iter().map(|used| used.tool.as_str()));
+            let names = NameCounts::from_names(several.iter().map(|used| used.tool.as_str()));
             Some(format!("Used {} other tools ({})", several.len(), names.most(times)))
         }
     }
 }
 
-fn objects(run: &[Call], deed: Deed) -> Vec<String> {
+fn objects(run: &[RunCall], deed: Deed) -> Vec<String> {
     let of_deed = run.iter().filter(|call| call.used.deed == deed);
     of_deed.filter_map(|call| object_text(&call.used)).collect()
 }
@@ -206,10 +207,10 @@ pub(crate) fn object_text(used: &ToolUse) -> Option<String> {
 }
 
 /// Names with how often each came, in the order they came first.
-struct Counted<'a>(Vec<(&'a str, usize)>);
+struct NameCounts<'a>(Vec<(&'a str, usize)>);
 
-impl<'a> Counted<'a> {
-    fn of(names: impl Iterator<Item = &'a str>) -> Counted<'a> {
+impl<'a> NameCounts<'a> {
+    fn from_names(names: impl Iterator<Item = &'a str>) -> NameCounts<'a> {
         let mut counted: Vec<(&str, usize)> = Vec::new();
         for name in names {
             match counted.iter_mut().find(|(known, _)| *known == name) {
@@ -217,7 +218,7 @@ impl<'a> Counted<'a> {
                 None => counted.push((name, 1)),
             }
         }
-        Counted(counted)
+        NameCounts(counted)
     }
 
     /// The names that came most often, and the number of the others.

@@ -1,53 +1,56 @@
-//! Records whose end was missing when they were read, and which may still be told whole.
+//! Records that were read while their end was missing, and may be read completely later.
 
 use event::{Draft, EventId, Kind};
 use serde::{Deserialize, Serialize};
 
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 
 /// What the parser calls a record whose end is missing.
 const TORN: &str = "torn";
 
-/// Torn records that are remembered. The account of an older one is taken for a fuller account of
-/// something that was understood, and not told again.
+/// Torn records that are remembered. The complete account of an older one counts as an amendment,
+/// and is not applied.
 const TORN_MAX: usize = 8;
 
-/// The torn records of a session, so that their whole accounts are told as what they are: news.
+/// The torn records of a session, so that their complete accounts are applied as new events.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Torn(Recent<EventId, TORN_MAX>);
+pub(crate) struct TornRecords(RingBuffer<EventId, TORN_MAX>);
 
 /// How an event relates to those before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum News {
-    /// Nobody told it before.
+pub(crate) enum EventNovelty {
+    /// No event before it is about the same record.
     First,
-    /// It is what a record says that was torn, or that nobody had understood.
+    /// It is the content of a record that was torn, or that no adapter had understood.
     Mended(EventId),
-    /// A fuller account of something that was told.
+    /// It amends an event that was understood: the same fact in more detail.
     Again,
 }
 
-impl Torn {
+impl TornRecords {
     /// Looks at every event in order.
-    pub(crate) fn look_at(&mut self, event: &Draft) -> News {
+    pub(crate) fn look_at(&mut self, event: &Draft) -> EventNovelty {
         if is_torn(event) {
             self.0.push(event.id);
         }
-        let Some(amended) = event.amends() else { return News::First };
+        let Some(amended) = event.amends() else { return EventNovelty::First };
         if event.understood().is_some() {
-            return News::Mended(amended);
+            return EventNovelty::Mended(amended);
         }
-        self.0.take(|torn| *torn == amended).map_or(News::Again, News::Mended)
+        self.0.take(|torn| *torn == amended).map_or(EventNovelty::Again, EventNovelty::Mended)
     }
 }
 
 pub(crate) fn is_torn(event: &Draft) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Head {
+    struct UnknownEventHead {
         error: Option<String>,
     }
     event.kind == Kind::Unknown
-        && event.data.read::<Head>().is_ok_and(|head| head.error.as_deref() == Some(TORN))
+        && event
+            .data
+            .read::<UnknownEventHead>()
+            .is_ok_and(|head| head.error.as_deref() == Some(TORN))
 }

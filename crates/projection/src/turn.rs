@@ -6,7 +6,7 @@ use event::{Event, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::turn_machine::TurnOutcome;
-use crate::usage::Used;
+use crate::usage::UsageTotals;
 
 /// One turn.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct Turn {
     /// Time spent waiting for a person.
     pub waited_ms: u64,
     /// Its own use; what is inherited was used elsewhere.
-    pub used: Used,
+    pub used: UsageTotals,
 }
 
 /// How often a tool was called, and how often that failed.
@@ -49,7 +49,7 @@ pub struct ToolCount {
     pub failures: u64,
 }
 
-/// A question whether something may be done.
+/// A question to the user whether a call may be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Approval {
     pub approval_id: String,
@@ -57,7 +57,7 @@ pub struct Approval {
     pub requested_at: Time,
     /// When it was answered or withdrawn.
     pub answered_at: Option<Time>,
-    /// Absent while nobody has decided, and for one that was withdrawn.
+    /// Absent while the question is open, and for one that was withdrawn.
     pub is_allowed: Option<bool>,
 }
 
@@ -82,7 +82,7 @@ impl Turn {
             modified_files: Vec::new(),
             failed_files: Vec::new(),
             waited_ms: 0,
-            used: Used::default(),
+            used: UsageTotals::default(),
         }
     }
 

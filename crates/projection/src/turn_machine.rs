@@ -31,8 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent_habits::{AnswerMeaning, TurnHabits};
 use crate::event_ref::EventRef;
-use crate::mark::Mark;
-use crate::recent::Recent;
+use crate::id_hash::IdHash;
+use crate::ring_buffer::RingBuffer;
 
 /// Turns that are remembered as over. Background work of an older one would open a turn again.
 const OVER_MAX: usize = 16;
@@ -53,10 +53,10 @@ pub struct TurnMachine {
     opened_by: Option<EventRef>,
     progress: Progress,
     /// The ids of all turns lately, whether they were opened or only mentioned.
-    turn_ids: Recent<Mark, TURN_IDS_MAX>,
+    turn_ids: RingBuffer<IdHash, TURN_IDS_MAX>,
     /// Turns with a told end.
-    over: Recent<Mark, OVER_MAX>,
-    open_calls: Recent<Mark, CALLS_MAX>,
+    over: RingBuffer<IdHash, OVER_MAX>,
+    open_calls: RingBuffer<IdHash, CALLS_MAX>,
     /// When the last prompt, start or end settled all questions before it.
     settled_at: Option<Time>,
     is_child: bool,
@@ -228,7 +228,7 @@ impl TurnMachine {
 
     /// Whether an event carries the id of a turn that no event before it did.
     pub(crate) fn is_new_id(&self, event: &Event) -> bool {
-        event.turn_id.as_deref().is_some_and(|id| !self.turn_ids.contains(&Mark::of(id)))
+        event.turn_id.as_deref().is_some_and(|id| !self.turn_ids.contains(&IdHash::from_id(id)))
     }
 
     /// Takes the next event and says what it did.
@@ -237,7 +237,7 @@ impl TurnMachine {
         if let Some(turn_id) = event.turn_id.as_deref()
             && self.is_new_id(event)
         {
-            self.turn_ids.push(Mark::of(turn_id));
+            self.turn_ids.push(IdHash::from_id(turn_id));
         }
         change
     }
@@ -398,7 +398,7 @@ impl TurnMachine {
             return true;
         }
         let Some(turn_id) = &event.turn_id else { return false };
-        if !self.over.contains(&Mark::of(turn_id)) {
+        if !self.over.contains(&IdHash::from_id(turn_id)) {
             return false;
         }
         match (&self.state, &event.kind) {
@@ -508,7 +508,7 @@ impl TurnMachine {
     }
 
     fn complete(&mut self, event: &Event) -> TurnChange {
-        let turn = event.turn_id.as_deref().map(Mark::of);
+        let turn = event.turn_id.as_deref().map(IdHash::from_id);
         let is_of_other = self.is_open() && event.turn_id != self.turn_id;
         if is_of_other && turn.is_some_and(|turn| self.over.contains(&turn)) {
             return TurnStep::Late.into();
@@ -553,7 +553,7 @@ impl TurnMachine {
 }
 
 /// The id of the call an event is about.
-fn call_id(event: &Event) -> Option<Mark> {
+fn call_id(event: &Event) -> Option<IdHash> {
     let call_id = event.data.field("call_id")?;
-    call_id.text().map(|call_id| Mark::of(&call_id))
+    call_id.text().map(|call_id| IdHash::from_id(&call_id))
 }

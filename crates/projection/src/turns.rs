@@ -15,14 +15,14 @@ use event::{Event, EventId, Kind, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::excerpt;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::projection::{Projection, saved_version};
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::{ToolUse, has_failed};
-use crate::torn::{News, Torn};
+use crate::torn::{EventNovelty, TornRecords};
 use crate::turn::{Approval, ToolCount, Turn};
 use crate::turn_machine::{TurnMachine, TurnOutcome, TurnStep, TurnStop};
-use crate::usage::Used;
+use crate::usage::UsageTotals;
 
 /// Characters of an answer that are kept: the session itself has the rest.
 const ANSWER_CHARS_MAX: usize = 2_000;
@@ -51,16 +51,16 @@ pub struct Turns {
     machine: TurnMachine,
     /// The current turn has an id that the agent gave.
     has_id: bool,
-    open_calls: Recent<OpenCall, WAITING_MAX>,
-    open_questions: Recent<(Mark, Time), WAITING_MAX>,
-    steps: Recent<Step, WAITING_MAX>,
-    torn: Torn,
+    open_calls: RingBuffer<OpenToolCall, WAITING_MAX>,
+    open_questions: RingBuffer<(IdHash, Time), WAITING_MAX>,
+    steps: RingBuffer<TurnRequest, WAITING_MAX>,
+    torn: TornRecords,
 }
 
 /// A call whose result is not there yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct OpenCall {
-    id: Mark,
+struct OpenToolCall {
+    id: IdHash,
     tool: String,
     /// Files it modifies, each with whether it is the first in its turn to do so.
     modifies: Vec<(String, bool)>,
@@ -68,10 +68,10 @@ struct OpenCall {
 
 /// A request to a model that was counted in the current turn.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Step {
+struct TurnRequest {
     first: EventId,
     last: EventId,
-    used: Used,
+    used: UsageTotals,
 }
 
 impl Projection for Turns {
@@ -89,7 +89,7 @@ impl Projection for Turns {
         }
         self.seq = event.seq;
         let news = self.torn.look_at(event);
-        if news == News::Again && event.kind != Kind::StepCompleted {
+        if news == EventNovelty::Again && event.kind != Kind::StepCompleted {
             self.retell(event);
             return;
         }
@@ -150,7 +150,9 @@ impl Projection for Turns {
 
 impl Turns {
     /// The turns of all events.
-    pub fn of<E>(events: impl IntoIterator<Item = Result<Event, E>>) -> Result<Vec<Turn>, E> {
+    pub fn from_events<E>(
+        events: impl IntoIterator<Item = Result<Event, E>>,
+    ) -> Result<Vec<Turn>, E> {
         let mut turns = Turns::default();
         for event in events {
             turns.apply(&event?);
@@ -247,14 +249,14 @@ impl Turns {
             if let Some(answer) = answer {
                 turn.answer = Some(compact(&answer));
             }
-            // An answer is the end of the turn until something else follows.
+            // An answer is the end of the turn until the agent goes on.
             turn.completed_at = Some(event.created_at);
         });
     }
 
     fn call(&mut self, event: &Event) {
         let Some(call) = event.readable::<ToolCall>() else { return };
-        let used = ToolUse::of(&call.tool, &call.input);
+        let used = ToolUse::from_call(&call.tool, &call.input);
         let mut modifies = Vec::new();
         self.with(event, |turn| {
             if let Some(count) = tool_count(&mut turn.tools, &used.tool) {
@@ -272,15 +274,19 @@ impl Turns {
                 }
             }
         });
-        self.open_calls.push(OpenCall { id: Mark::of(&call.call_id), tool: used.tool, modifies });
+        self.open_calls.push(OpenToolCall {
+            id: IdHash::from_id(&call.call_id),
+            tool: used.tool,
+            modifies,
+        });
     }
 
     fn result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
-        let id = Mark::of(&result.call_id);
+        let id = IdHash::from_id(&result.call_id);
         let called = self.open_calls.take(|open| open.id == id);
         let (tool, modifies) = match called {
-            Some(OpenCall { tool, modifies, .. }) => (Some(tool), modifies),
+            Some(OpenToolCall { tool, modifies, .. }) => (Some(tool), modifies),
             None => (result.tool.clone(), Vec::new()),
         };
         self.with(event, |turn| {
@@ -307,7 +313,7 @@ impl Turns {
             return;
         }
         let step = event.readable::<StepCompleted>().unwrap_or_default();
-        let Some(used) = Used::of(&step, event.cost) else { return };
+        let Some(used) = UsageTotals::from_step(&step, event.cost) else { return };
         let amended = event.amends();
         let known = amended.and_then(|amended| {
             self.steps.iter_mut().rfind(|step| step.first == amended || step.last == amended)
@@ -320,7 +326,7 @@ impl Turns {
             // It amends a request of a turn that is over.
             None if amended.is_some() => return,
             None => {
-                self.steps.push(Step { first: event.id, last: event.id, used });
+                self.steps.push(TurnRequest { first: event.id, last: event.id, used });
                 None
             }
         };
@@ -336,7 +342,7 @@ impl Turns {
 
     fn ask(&mut self, event: &Event) {
         let Some(asked) = event.readable::<ApprovalRequested>() else { return };
-        self.open_questions.push((Mark::of(&asked.approval_id), event.created_at));
+        self.open_questions.push((IdHash::from_id(&asked.approval_id), event.created_at));
         self.with(event, |turn| {
             turn.approval_count += 1;
             let approval = Approval {
@@ -373,7 +379,7 @@ impl Turns {
     fn question(&mut self, event: &Event) {
         let Some(input) = event.readable::<ExternalInput>() else { return };
         if input.status == InputStatus::Pending {
-            self.open_questions.push((Mark::of(&input.request_id), event.created_at));
+            self.open_questions.push((IdHash::from_id(&input.request_id), event.created_at));
         } else {
             self.stop_waiting(&input.request_id, event);
         }
@@ -383,7 +389,7 @@ impl Turns {
     }
 
     fn stop_waiting(&mut self, id: &str, event: &Event) {
-        let mark = Mark::of(id);
+        let mark = IdHash::from_id(id);
         let asked = self.open_questions.take(|(open, _)| *open == mark);
         let Some((_, since)) = asked else { return };
         let waited = (event.created_at.nanos() - since.nanos()) / 1_000_000;
@@ -419,8 +425,7 @@ impl Turns {
         self.end(Some(event.created_at), outcome);
     }
 
-    /// A fuller account of something: it stands in for what was told before, and nothing happens
-    /// a second time.
+    /// Takes an amendment: it replaces the text of an earlier event, and nothing is counted again.
     fn retell(&mut self, event: &Event) {
         let Some(turn) = &mut self.current else { return };
         turn.seq_to = event.seq;

@@ -8,7 +8,7 @@ use event::payload::StepCompleted;
 use serde::{Deserialize, Serialize};
 
 use crate::day::Day;
-use crate::tokens::{Basis, Tokens, is_zero};
+use crate::tokens::{Basis, TokenTotals, is_zero};
 
 /// Rows of one session. Further use is added to one row more that names no model and no place:
 /// the sum stays right, its parts are no longer told apart, and it has no price.
@@ -32,16 +32,16 @@ pub struct UsageKey {
 /// Tokens and money of any number of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Used {
-    pub tokens: Tokens,
+pub struct UsageTotals {
+    pub tokens: TokenTotals,
     /// The part of `tokens` for which the provider named no money.
-    pub unpriced: Tokens,
+    pub unpriced: TokenTotals,
     /// The money the provider named.
     pub told_cost: Cost,
     /// Requests whose tokens the agent only estimated.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimated: u64,
-    /// Requests whose tokens nobody told.
+    /// Requests without token counts.
     #[serde(skip_serializing_if = "is_zero")]
     pub untold: u64,
 }
@@ -49,62 +49,63 @@ pub struct Used {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UsageRow {
     pub key: UsageKey,
-    pub used: Used,
+    pub used: UsageTotals,
 }
 
 /// The rows of a session in the order their first requests came.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Usage(Vec<UsageRow>);
+pub struct SessionUsage(Vec<UsageRow>);
 
-/// Where in [`Usage`] something was added.
+/// The index of a row of [`SessionUsage`].
 pub(crate) type RowNumber = usize;
 
-impl Used {
+impl UsageTotals {
     /// What one request used, or `None` if it failed before it used anything.
-    pub fn of(step: &StepCompleted, envelope_cost: Option<Cost>) -> Option<Used> {
+    pub fn from_step(step: &StepCompleted, envelope_cost: Option<Cost>) -> Option<UsageTotals> {
         let Some(usage) = &step.usage else {
             if let Some(cost) = envelope_cost {
-                return Some(Used {
-                    tokens: Tokens::of_untold(),
+                return Some(UsageTotals {
+                    tokens: TokenTotals::unreported(),
                     untold: 1,
-                    ..Used::of_cost(cost)
+                    ..UsageTotals::from_cost(cost)
                 });
             }
-            let tokens = Tokens::of_untold();
-            let untold = Used { tokens, unpriced: tokens, untold: 1, ..Used::default() };
+            let tokens = TokenTotals::unreported();
+            let untold =
+                UsageTotals { tokens, unpriced: tokens, untold: 1, ..UsageTotals::default() };
             return step.error.is_none().then_some(untold);
         };
-        let tokens = Tokens::of(usage);
+        let tokens = TokenTotals::from_usage(usage);
         let told_cost = usage.cost.or(envelope_cost);
-        Some(Used {
+        Some(UsageTotals {
             tokens,
-            unpriced: if told_cost.is_some() { Tokens::default() } else { tokens },
+            unpriced: if told_cost.is_some() { TokenTotals::default() } else { tokens },
             told_cost: told_cost.unwrap_or(Cost::ZERO),
             estimated: u64::from(usage.estimated == Some(true)),
             untold: 0,
         })
     }
 
-    /// Money without a request, such as a host charges for something else.
-    pub fn of_cost(cost: Cost) -> Used {
-        Used { told_cost: cost, ..Used::default() }
+    /// Money without a request, such as a host charges for a tool.
+    pub fn from_cost(cost: Cost) -> UsageTotals {
+        UsageTotals { told_cost: cost, ..UsageTotals::default() }
     }
 
     pub fn is_nothing(&self) -> bool {
-        *self == Used::default()
+        *self == UsageTotals::default()
     }
 
     /// How sure the tokens are.
     pub fn tokens_basis(&self) -> Basis {
         match self {
-            Used { untold: 1.., .. } => Basis::Incomplete,
-            Used { estimated: 1.., .. } => Basis::Estimated,
+            UsageTotals { untold: 1.., .. } => Basis::Incomplete,
+            UsageTotals { estimated: 1.., .. } => Basis::Estimated,
             _ => Basis::Exact,
         }
     }
 
-    pub fn add(&mut self, other: &Used) {
+    pub fn add(&mut self, other: &UsageTotals) {
         self.tokens += other.tokens;
         self.unpriced += other.unpriced;
         self.told_cost += other.told_cost;
@@ -112,8 +113,8 @@ impl Used {
         self.untold += other.untold;
     }
 
-    /// The reverse of [`Used::add`].
-    pub fn remove(&mut self, other: &Used) {
+    /// The reverse of [`UsageTotals::add`].
+    pub fn remove(&mut self, other: &UsageTotals) {
         self.tokens -= other.tokens;
         self.unpriced -= other.unpriced;
         self.told_cost = self.told_cost - other.told_cost;
@@ -122,33 +123,33 @@ impl Used {
     }
 }
 
-impl Usage {
-    /// The rows that have something in them.
+impl SessionUsage {
+    /// The rows that are not empty.
     pub fn rows(&self) -> impl Iterator<Item = &UsageRow> {
         self.0.iter().filter(|row| !row.used.is_nothing())
     }
 
     /// All rows together.
-    pub fn total(&self) -> Used {
-        let mut total = Used::default();
+    pub fn total(&self) -> UsageTotals {
+        let mut total = UsageTotals::default();
         self.rows().for_each(|row| total.add(&row.used));
         total
     }
 
-    pub(crate) fn add(&mut self, key: UsageKey, used: &Used) -> RowNumber {
+    pub(crate) fn add(&mut self, key: UsageKey, used: &UsageTotals) -> RowNumber {
         let number = self.row(key);
         self.0[number].used.add(used);
         number
     }
 
     /// Takes back what was added to a row.
-    pub(crate) fn remove(&mut self, number: RowNumber, used: &Used) {
+    pub(crate) fn remove(&mut self, number: RowNumber, used: &UsageTotals) {
         if let Some(row) = self.0.get_mut(number) {
             row.used.remove(used);
         }
     }
 
-    /// Marks a row as lacking something.
+    /// Marks a row as incomplete.
     pub(crate) fn mark_incomplete(&mut self, key: UsageKey) {
         let number = self.row(key);
         self.0[number].used.untold += 1;
@@ -164,7 +165,7 @@ impl Usage {
             ROWS_MAX => UsageKey { model: None, project: None, cwd: None, ..key },
             _ => return ROWS_MAX,
         };
-        self.0.push(UsageRow { key, used: Used::default() });
+        self.0.push(UsageRow { key, used: UsageTotals::default() });
         self.0.len() - 1
     }
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
-use projection::{Activity, Chapter, Chronicle, DigestFact, Stretch, Worked, activities, digest};
+use projection::{
+    Activity, Chapter, Chronicle, DigestFact, ProjectSpan, WorkSpan, activities, digest,
+};
 use redact::Redactor;
 use serde::Serialize;
 
@@ -115,7 +117,7 @@ fn project_day(
     zone: &Zone,
 ) -> ProjectDay {
     let mut sessions = Vec::new();
-    let mut work: Vec<(String, &str, Vec<&Stretch>, Vec<DigestFact>)> = Vec::new();
+    let mut work: Vec<(String, &str, Vec<&WorkSpan>, Vec<DigestFact>)> = Vec::new();
     for SessionChronicle { session, chronicle } in chronicles {
         let chapters = chronicle.chapters().filter(|chapter| began_within(chapter, begin, end));
         let chapters: Vec<Chapter<'_>> = chapters.collect();
@@ -140,7 +142,13 @@ fn project_day(
     sessions.sort_by(|a, b| (a.from, &a.session_id).cmp(&(b.from, &b.session_id)));
     let worked = work.iter().flat_map(|(segment, stream, stretches, facts)| {
         let project = project.as_str();
-        stretches.iter().map(move |stretch| Worked { project, stream, segment, stretch, facts })
+        stretches.iter().map(move |stretch| ProjectSpan {
+            project,
+            stream,
+            segment,
+            stretch,
+            facts,
+        })
     });
     let activities = activities(worked);
     ProjectDay { project, activities, sessions }

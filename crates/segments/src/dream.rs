@@ -10,7 +10,7 @@ use std::time::Instant;
 use event::Time;
 use journal::{Journal, ReadError};
 use projection::digest::Topic;
-use projection::{Activity, Chapter, Worked, activities};
+use projection::{Activity, Chapter, ProjectSpan, activities};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use supervise::safe_form;
@@ -283,7 +283,7 @@ fn activities_of_day(
         })
         .collect();
     let worked = chapters.iter().flat_map(|(meta, chapter)| {
-        chapter.stretches.iter().map(|stretch| Worked {
+        chapter.stretches.iter().map(|stretch| ProjectSpan {
             project: &meta.facet,
             stream: &meta.stream,
             segment: &meta.segment,

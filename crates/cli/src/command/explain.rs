@@ -4,7 +4,7 @@ use clap::Args;
 use daemon::{SessionStatus, StatusTracker, answers};
 use event::Time;
 use host::Processes;
-use projection::Origin;
+use projection::FactOrigin;
 use projection::status::Evidence;
 
 use super::status::age;
@@ -65,7 +65,8 @@ fn print(status: &SessionStatus, now: Time, output: &mut CliOutput) -> Result<()
     output.line(output.styled(Style::Bold, head))?;
     output.line(format!("  Current: {}", one_line(&summary.current, 120)))?;
     if let Some(recent) = &summary.recent {
-        let by = if summary.recent_origin == Some(Origin::Model) { " (by a model)" } else { "" };
+        let by =
+            if summary.recent_origin == Some(FactOrigin::Model) { " (by a model)" } else { "" };
         output.line(format!("  Recent{by}: {}", one_line(recent, 120)))?;
     }
     if let Some(last_prompt) = &summary.last_prompt {

@@ -8,8 +8,8 @@ use event::{Event, EventId, Time};
 use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
 use projection::{
-    Chapter, Chronicle, Facts, Origin, PriceTable, Projection, ToolCount, Turn, TurnOutcome, Turns,
-    redacted,
+    Chapter, Chronicle, FactOrigin, Facts, PriceTable, Projection, ToolCount, Turn, TurnOutcome,
+    Turns, redacted,
 };
 use redact::Redactor;
 use session::Session;
@@ -215,7 +215,7 @@ fn print_digest(
         for line in summary(&facts).lines() {
             output.line(format!("  {}", plain(line)))?;
         }
-        let told = facts.iter().filter(|fact| fact.origin == Origin::Model).count();
+        let told = facts.iter().filter(|fact| fact.origin == FactOrigin::Model).count();
         if told > 0 || naming.is_some() {
             let title = naming.and_then(|naming| naming.title.as_deref()).unwrap_or("untitled");
             let (title, all) = (one_line(title, 80), facts.len());
@@ -238,7 +238,7 @@ fn print_turns(
             facts.apply(event);
         }
     });
-    let turns = Turns::of(events)?;
+    let turns = Turns::from_events(events)?;
     let shape = answers::session(info, &facts, prices);
     if output.json() {
         let turns = turns.into_iter().map(answers::turn).collect();

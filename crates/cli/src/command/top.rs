@@ -16,7 +16,7 @@ use daemon::{ResumeCommand, SessionStatus, StatusTracker, answers, prices};
 use event::{SessionId, Time};
 use host::Processes;
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
-use projection::{Facts, Origin};
+use projection::{FactOrigin, Facts};
 use signal_hook::consts::SIGTERM;
 use views::current;
 
@@ -308,7 +308,8 @@ fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
     add(Weight::Head, format!("{doing} ({reason}) for {since}, {} confidence", verdict.confidence));
     add(Weight::Plain, format!("now: {}", summary.current));
     if let Some(recent) = &summary.recent {
-        let by = if summary.recent_origin == Some(Origin::Model) { " (by a model)" } else { "" };
+        let by =
+            if summary.recent_origin == Some(FactOrigin::Model) { " (by a model)" } else { "" };
         add(Weight::Plain, format!("lately{by}: {recent}"));
     }
     if let Some(prompt) = &summary.last_prompt {

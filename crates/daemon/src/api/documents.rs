@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use event::Event;
 use journal::{Journal, ReadError, Selection, SessionInfo};
-use projection::document::{Document, Format, Head, Options, handoff};
+use projection::document::{Document, DocumentHead, Format, Options, handoff};
 use projection::{Chronicle, Facts, Projection, Redact, redacted};
 use redact::Redactor;
 
@@ -37,7 +37,7 @@ pub fn write_document(
     secrets: Secrets,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    let head = Head::of(&info.id, &current(journal, info)?);
+    let head = DocumentHead::from_facts(&info.id, &current(journal, info)?);
     let mut redactor = Redactor::new();
     let mut redact = redacting(&mut redactor);
     let redact: &mut Redact<'_> = &mut redact;

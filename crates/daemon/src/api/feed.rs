@@ -247,7 +247,7 @@ fn is_shown(event: &Event, session: &SessionInfo) -> bool {
         return false;
     }
     let Some(call) = event.readable::<ToolCall>() else { return true };
-    let used = ToolUse::of(&call.tool, &call.input);
+    let used = ToolUse::from_call(&call.tool, &call.input);
     let sends = ["git commit", "git push", "gh pr", "npm publish", "cargo publish"];
     used.command().is_some_and(|line| sends.iter().any(|word| line.contains(word)))
 }

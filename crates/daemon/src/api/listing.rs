@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use event::SessionId;
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
-use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, Within};
+use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, SpendingFilter};
 
 use crate::answers;
 use views::{SavedViews, ViewCache};
@@ -101,17 +101,17 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
     mut facts_of: impl FnMut(&SessionInfo) -> Result<F, ReadError>,
 ) -> Result<Spending, ListingError> {
     let prices = prices(journal)?;
-    let mut spending = Spending::by(by).within(Within {
-        since: filter.active_since.map(Day::of),
-        until: filter.active_until.map(Day::of),
+    let mut spending = Spending::grouped_by(by).within(SpendingFilter {
+        since: filter.active_since.map(Day::from_time),
+        until: filter.active_until.map(Day::from_time),
         project: filter.project.clone(),
     });
     // No filter by project here: a session may have worked on the project before it changed to
     // another one. `Within` above selects that part.
     let filter = SessionFilter {
         project: None,
-        active_since: filter.active_since.map(|since| Day::of(since).begin()),
-        active_until: filter.active_until.map(|until| Day::of(until).end()),
+        active_since: filter.active_since.map(|since| Day::from_time(since).begin()),
+        active_until: filter.active_until.map(|until| Day::from_time(until).end()),
         ..filter.clone()
     };
     let mut after = None;

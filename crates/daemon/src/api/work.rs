@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
-use projection::{Day, Fault, Quality, Turn, TurnOutcome, Turns};
+use projection::{Day, Quality, SessionFault, Turn, TurnOutcome, Turns};
 use redact::Redactor;
 use wire::{Effort, FaultKind, WorkGroup, WorkReport};
 
@@ -29,7 +29,7 @@ pub(crate) struct WorkStats(Mutex<HashMap<SessionId, (u64, Arc<SessionWork>)>>);
 struct SessionWork {
     turns: Vec<TurnWork>,
     loops: Vec<Time>,
-    faults: Vec<Fault>,
+    faults: Vec<SessionFault>,
 }
 
 struct TurnWork {
@@ -74,7 +74,7 @@ impl WorkStats {
                 quality.apply(event);
             }
         });
-        let turns: Result<Vec<Turn>, ReadError> = Turns::of(events);
+        let turns: Result<Vec<Turn>, ReadError> = Turns::from_events(events);
         let turns = turns?.iter().map(TurnWork::from_turn).collect();
         let faults = quality.faults().cloned().collect();
         let session_work = Arc::new(SessionWork { turns, loops: quality.loops().to_vec(), faults });
@@ -134,13 +134,13 @@ impl WorkTotals {
             self.per_session.push(turns.len() as f64);
         }
         for turn in turns {
-            let day = self.days.entry(Day::of(turn.began)).or_default();
+            let day = self.days.entry(Day::from_time(turn.began)).or_default();
             for sum in [&mut self.all, day, &mut *project] {
                 sum.add(turn);
             }
         }
         for at in session_work.loops.iter().filter(|at| is_in(**at)) {
-            let day = self.days.entry(Day::of(*at)).or_default();
+            let day = self.days.entry(Day::from_time(*at)).or_default();
             for sum in [&mut self.all, day, &mut *project] {
                 sum.effort.test_fix_loops += 1;
             }

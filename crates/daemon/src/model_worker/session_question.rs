@@ -4,7 +4,7 @@ use event::payload::ModelWords;
 use event::{Draft, EventId, Time};
 use journal::{AppendError, Batch, Journal, ReadError, Selection, SessionInfo};
 use model::{AskError, AskOutcome, EpochFacts, PendingAsk, Question};
-use projection::{Chapter, Chronicle, Facts, Origin, TitleOrigin};
+use projection::{Chapter, Chronicle, FactOrigin, Facts, TitleOrigin};
 
 use segments::Zone;
 use segments::{Segment, SegmentError, SegmentKey};
@@ -57,7 +57,7 @@ impl SessionQuestion {
         let mut facts = chapter.facts;
         facts.retain(|fact| {
             let is_inside = from_seq <= fact.from_seq && fact.to_seq <= to_seq;
-            is_inside && fact.origin == Origin::Heuristic
+            is_inside && fact.origin == FactOrigin::Heuristic
         });
         let named = current::<Facts>(journal, &session)?;
         // A title made from the first prompt may be replaced; one that was given must stay.

@@ -99,7 +99,7 @@ fn requests_in(
             let is_pending = status.verdict.pending_approvals.contains(&asked.approval_id);
             let unanswered = (if is_pending { "pending" } else { "over" }, None);
             let (state, decision) = answers.remove(&asked.approval_id).unwrap_or(unanswered);
-            let risk = Risk::of(&asked.tool, asked.input.as_ref().unwrap_or(&Raw::null()));
+            let risk = Risk::from_call(&asked.tool, asked.input.as_ref().unwrap_or(&Raw::null()));
             approvals.push((Some(risk), approval(event, asked, risk, status, state, decision)));
         }
     }

@@ -12,8 +12,8 @@ use event::payload::SessionMode;
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::status::{
-    Attention, Life, ProcessEvidence, StatusState, Summary, Verdict, Want, attention, stands_until,
-    summary, verdict,
+    Attention, AttentionKind, Life, ProcessEvidence, StatusState, StatusSummary, Verdict,
+    attention, stands_until, summary, verdict,
 };
 use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
@@ -81,7 +81,7 @@ pub struct SessionStatus {
     pub title_origin: Option<TitleOrigin>,
     pub project: Option<String>,
     pub verdict: Verdict,
-    pub summary: Summary,
+    pub summary: StatusSummary,
     /// What it needs from the user.
     pub attention: Option<Attention>,
     pub state: StatusState,
@@ -97,7 +97,7 @@ impl SessionStatus {
 
     /// Whether the user has to act on it. A finished session can wait.
     pub fn needs_you(&self) -> bool {
-        self.attention.as_ref().is_some_and(|attention| attention.want < Want::Finished)
+        self.attention.as_ref().is_some_and(|attention| attention.want < AttentionKind::Finished)
     }
 
     /// Whether lists show it. A child session is shown only if the user has to act on it.

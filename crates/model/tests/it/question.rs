@@ -4,7 +4,7 @@ use event::{Confidence, Event, Kind};
 use expect_test::expect;
 use model::{EpochFacts, Purpose, Question};
 use projection::DigestFact;
-use projection::digest::{Origin, Topic};
+use projection::digest::{FactOrigin, Topic};
 use serde_json::json;
 
 use crate::{at, event};
@@ -38,7 +38,7 @@ fn known() -> EpochFacts {
         from_seq: seq,
         to_seq: seq,
         at: at(0),
-        origin: Origin::Heuristic,
+        origin: FactOrigin::Heuristic,
         replaces: Vec::new(),
     };
     EpochFacts {

@@ -3,11 +3,11 @@
 use event::payload::ToolResult;
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::SeqSpan;
 use crate::command;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::problem;
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::ToolUse;
 use crate::tool_lines::object_text;
 
@@ -19,8 +19,8 @@ const WAITING_MAX: usize = 64;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Fixes {
-    calls: Recent<(Mark, ToolUse), WAITING_MAX>,
-    problems: Recent<Problem, WAITING_MAX>,
+    calls: RingBuffer<(IdHash, ToolUse), WAITING_MAX>,
+    problems: RingBuffer<Problem, WAITING_MAX>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -28,12 +28,12 @@ struct Problem {
     /// What has to go well: a program, or a tool.
     kind: String,
     line: String,
-    place: Place,
+    place: SeqSpan,
 }
 
 impl Fixes {
     pub(super) fn call(&mut self, call_id: &str, used: ToolUse) {
-        self.calls.push((Mark::of(call_id), used));
+        self.calls.push((IdHash::from_id(call_id), used));
     }
 
     /// Takes a result, and tells the problem that is over with it.
@@ -42,9 +42,9 @@ impl Fixes {
         result: &ToolResult,
         has_failed: bool,
         is_problem: bool,
-        place: Place,
-    ) -> Option<(String, Place)> {
-        let mark = Mark::of(&result.call_id);
+        place: SeqSpan,
+    ) -> Option<(String, SeqSpan)> {
+        let mark = IdHash::from_id(&result.call_id);
         let (_, used) = self.calls.take(|(call, _)| *call == mark)?;
         let kind = kind(&used);
         let is_it = |problem: &Problem| problem.kind == kind;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FACT_CHARS_MAX, Place, Topic};
+use super::{FACT_CHARS_MAX, SeqSpan, Topic};
 use crate::excerpt;
 
 /// Characters and sentences of one text that are looked at: what is longer was pasted.
@@ -22,10 +22,10 @@ const PREFERENCES: &[&str] = &["always", "never", "prefer", "from now on", "don'
 /// Words by which a person decides.
 const DECISIONS: &[&str] = &["instead of", "let's go with", "lets go with", "we go with"];
 
-/// Words by which an assistant says that something was decided, and why.
+/// Words by which an assistant names a decision and its reason.
 const ASSISTANT_DECISIONS: &[&str] = &["decided", "switched", "because"];
 
-/// Words by which somebody says that something is left to do.
+/// Words for work that is left to do.
 const OPEN_ENDS: &[&str] = &["next", "todo", "to do", "still need", "still needs", "remaining"];
 
 /// Folders that hold what others wrote.
@@ -87,7 +87,7 @@ pub(super) fn is_open_end(sentence: &str) -> bool {
     says(sentence, OPEN_ENDS)
 }
 
-/// Whether there is something in it to look up.
+/// Whether a sentence has a value to look up.
 pub(super) fn is_fact(sentence: &str) -> bool {
     values(sentence).next().is_some()
 }
@@ -101,28 +101,28 @@ pub(super) fn normal(text: &str) -> String {
 /// Sentences that compete for a place in a part.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Candidates(Vec<Candidate>);
+pub(super) struct SentenceCandidates(Vec<SentenceCandidate>);
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Candidate {
+pub(super) struct SentenceCandidate {
     pub(super) topic: Topic,
     pub(super) text: String,
-    pub(super) place: Place,
+    pub(super) place: SeqSpan,
     is_user: bool,
 }
 
-impl Candidates {
-    pub(super) fn add(&mut self, topic: Topic, text: String, is_user: bool, place: Place) {
+impl SentenceCandidates {
+    pub(super) fn add(&mut self, topic: Topic, text: String, is_user: bool, place: SeqSpan) {
         if self.0.len() == CANDIDATES_MAX {
             let oldest = self.0.iter().position(|candidate| !candidate.is_user);
             self.0.remove(oldest.unwrap_or(0));
         }
-        self.0.push(Candidate { topic, text, place, is_user });
+        self.0.push(SentenceCandidate { topic, text, place, is_user });
     }
 
     /// The best ones in the order they were said: a person's before an assistant's, rare values
     /// before common ones, newer before older.
-    pub(super) fn best(self, len_max: usize) -> Vec<Candidate> {
+    pub(super) fn best(self, len_max: usize) -> Vec<SentenceCandidate> {
         let all: Vec<Vec<String>> = self.0.iter().map(|one| values(&one.text).collect()).collect();
         let count = |value: &String| all.iter().filter(|values| values.contains(value)).count();
         let mut scored: Vec<(u64, usize)> = Vec::new();
@@ -189,7 +189,7 @@ fn is_variable(word: &str) -> bool {
     is_name && (name.contains('_') || name.len() < word.len())
 }
 
-/// Whether one of these phrases stands in the sentence as whole words.
+/// Whether the sentence has one of these phrases, not as a part of a longer word.
 fn says(sentence: &str, phrases: &[&str]) -> bool {
     let lower = sentence.to_lowercase().replace(['’', '`'], "'");
     phrases.iter().any(|phrase| {

@@ -16,7 +16,7 @@ pub fn title(facts: &[DigestFact]) -> Option<String> {
     made(&of(Topic::Goal).or_else(|| of(Topic::Ask))?.text)
 }
 
-/// A line per topic that has something to say.
+/// A line per topic that has facts.
 pub fn summary(facts: &[DigestFact]) -> String {
     let topics = [
         ("Goal", Topic::Goal),

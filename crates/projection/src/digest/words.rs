@@ -6,7 +6,7 @@ use event::payload::ModelWords;
 use event::{Event, Time};
 use serde::{Deserialize, Serialize};
 
-use super::{DigestFact, FACT_CHARS_MAX, Origin, Topic};
+use super::{DigestFact, FACT_CHARS_MAX, FactOrigin, Topic};
 use crate::{excerpt, title};
 
 /// Characters of a word an epoch is filed under.
@@ -29,7 +29,7 @@ pub struct Naming {
 
 impl Naming {
     /// What the words say of the whole epoch, if they say anything of it.
-    pub(crate) fn of(words: &ModelWords, epoch: u64, event: &Event) -> Option<Naming> {
+    pub(crate) fn from_words(words: &ModelWords, epoch: u64, event: &Event) -> Option<Naming> {
         let line = |text: &String| excerpt::beginning(&excerpt::line(text), TAG_CHARS_MAX);
         let naming = Naming {
             epoch,
@@ -56,7 +56,7 @@ pub(crate) fn facts_of(words: &ModelWords, epoch: u64, event: &Event) -> Vec<Dig
         from_seq: words.from_seq,
         to_seq: words.to_seq,
         at: event.created_at,
-        origin: Origin::Model,
+        origin: FactOrigin::Model,
         replaces: fact.replaces.clone(),
     });
     facts.filter(|fact| !fact.text.is_empty()).collect()

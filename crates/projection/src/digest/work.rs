@@ -4,12 +4,12 @@ use event::EventId;
 use event::payload::{ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::SeqSpan;
 use crate::command;
 use crate::excerpt;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::problem;
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::{Deed, ToolUse, whole_command};
 
 /// Different files, programs, commits and other things that are told apart in one part. Further
@@ -28,25 +28,25 @@ const VERDICT_CHARS: usize = 4_000;
 /// The work of one part.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Work {
-    files: Vec<Count<(Deed, String)>>,
-    programs: Vec<Count<String>>,
-    tests: Option<(String, Place)>,
+pub(super) struct WorkSummary {
+    files: Vec<ThingCount<(Deed, String)>>,
+    programs: Vec<ThingCount<String>>,
+    tests: Option<(String, SeqSpan)>,
     /// Commits, branches and pull requests, with the calls that made them.
-    things: Vec<(Mark, String, Place)>,
-    calls: Recent<Call, CALLS_MAX>,
+    things: Vec<(IdHash, String, SeqSpan)>,
+    calls: RingBuffer<TrackedCall, CALLS_MAX>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Count<T> {
+struct ThingCount<T> {
     thing: T,
     count: u64,
-    place: Place,
+    place: SeqSpan,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Call {
-    mark: Mark,
+struct TrackedCall {
+    mark: IdHash,
     event_id: EventId,
     files: Vec<(Deed, String)>,
     program: Option<String>,
@@ -54,15 +54,15 @@ struct Call {
     is_pull_request: bool,
 }
 
-impl Work {
+impl WorkSummary {
     pub(super) fn call(
         &mut self,
         call: &ToolCall,
         event_id: EventId,
         used: &ToolUse,
-        place: Place,
+        place: SeqSpan,
     ) {
-        let mark = Mark::of(&call.call_id);
+        let mark = IdHash::from_id(&call.call_id);
         let files = used.files().iter().filter(|(deed, _)| deed.modifies());
         let files: Vec<(Deed, String)> = files.cloned().collect();
         for file in &files {
@@ -80,7 +80,7 @@ impl Work {
             }
         }
         let program = used.command().map(|line| command::program(line).to_owned());
-        self.calls.push(Call { mark, event_id, files, program, test, is_pull_request });
+        self.calls.push(TrackedCall { mark, event_id, files, program, test, is_pull_request });
     }
 
     /// What a program of the model calls is told in place of the program.
@@ -92,8 +92,8 @@ impl Work {
         }
     }
 
-    pub(super) fn result(&mut self, result: &ToolResult, has_failed: bool, place: Place) {
-        let mark = Mark::of(&result.call_id);
+    pub(super) fn result(&mut self, result: &ToolResult, has_failed: bool, place: SeqSpan) {
+        let mark = IdHash::from_id(&result.call_id);
         let Some(call) = self.calls.take(|call| call.mark == mark) else { return };
         if let Some(test) = &call.test {
             let output = result.output_text().unwrap_or_default();
@@ -112,18 +112,18 @@ impl Work {
         }
     }
 
-    pub(super) fn branch(&mut self, branch: &str, place: Place) {
-        self.thing(Mark::of(""), format!("On branch {branch}"), place);
+    pub(super) fn branch(&mut self, branch: &str, place: SeqSpan) {
+        self.thing(IdHash::from_id(""), format!("On branch {branch}"), place);
     }
 
     /// What was done, a line each. Calls whose results are still to come go on.
-    pub(super) fn take_lines(&mut self) -> Vec<(String, Place)> {
+    pub(super) fn take_lines(&mut self) -> Vec<(String, SeqSpan)> {
         let calls = std::mem::take(&mut self.calls);
-        let done = std::mem::replace(self, Work { calls, ..Work::default() });
+        let done = std::mem::replace(self, WorkSummary { calls, ..WorkSummary::default() });
         done.lines()
     }
 
-    fn lines(self) -> Vec<(String, Place)> {
+    fn lines(self) -> Vec<(String, SeqSpan)> {
         let mut lines = Vec::new();
         for (deed, word) in
             [(Deed::Edit, "Edited"), (Deed::Create, "Created"), (Deed::Delete, "Deleted")]
@@ -144,14 +144,14 @@ impl Work {
     }
 
     /// Takes back what a call would have made.
-    fn undo(&mut self, call: &Call) {
+    fn undo(&mut self, call: &TrackedCall) {
         for file in &call.files {
             uncount(&mut self.files, file);
         }
         self.things.retain(|(made_by, _, _)| *made_by != call.mark);
     }
 
-    fn thing(&mut self, made_by: Mark, text: String, place: Place) {
+    fn thing(&mut self, made_by: IdHash, text: String, place: SeqSpan) {
         let is_known = self.things.iter().any(|(_, known, _)| *known == text);
         if !is_known && self.things.len() < THINGS_MAX {
             self.things.push((made_by, text, place));
@@ -159,16 +159,16 @@ impl Work {
     }
 }
 
-fn count<T: PartialEq>(counts: &mut Vec<Count<T>>, thing: T, place: Place) {
+fn count<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: T, place: SeqSpan) {
     if let Some(count) = counts.iter_mut().find(|count| count.thing == thing) {
         count.count += 1;
         count.place = count.place.up_to(place);
     } else if counts.len() < THINGS_MAX {
-        counts.push(Count { thing, count: 1, place });
+        counts.push(ThingCount { thing, count: 1, place });
     }
 }
 
-fn uncount<T: PartialEq>(counts: &mut Vec<Count<T>>, thing: &T) {
+fn uncount<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: &T) {
     if let Some(number) = counts.iter().position(|count| count.thing == *thing) {
         counts[number].count -= 1;
         if counts[number].count == 0 {
@@ -180,9 +180,9 @@ fn uncount<T: PartialEq>(counts: &mut Vec<Count<T>>, thing: &T) {
 /// One line about several things, the most frequent first.
 fn line(
     word: &str,
-    mut named: Vec<(&str, u64, Place)>,
+    mut named: Vec<(&str, u64, SeqSpan)>,
     text: impl Fn(&str, u64) -> String,
-) -> Option<(String, Place)> {
+) -> Option<(String, SeqSpan)> {
     let place = named.iter().map(|(_, _, place)| *place).reduce(|first, last| {
         if first.to_seq <= last.to_seq { first.up_to(last) } else { last.up_to(first) }
     })?;

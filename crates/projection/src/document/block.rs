@@ -7,7 +7,7 @@ use super::cut::Cut;
 /// One thing a reader sees. Its texts are harmless and redacted; what they look like is for each
 /// form to say.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Block {
+pub(crate) enum DocumentBlock {
     /// A turn begins.
     Turn {
         number: u64,
@@ -19,7 +19,7 @@ pub(crate) enum Block {
     },
     Answer(String),
     Thinking(String),
-    Call(Call),
+    Call(CallBlock),
     /// What came before was replaced by this summary for the model.
     Compacted {
         summary: String,
@@ -32,20 +32,20 @@ pub(crate) enum Block {
 
 /// A call of a tool and what came back.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Call {
+pub(crate) struct CallBlock {
     pub(crate) tool: String,
     /// What it is about, on one line.
     pub(crate) about: String,
     /// What else was given to it.
     pub(crate) input: Cut,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CallOutcome,
     /// How it went, in words: `ok, 13.5 s`.
     pub(crate) how: String,
     pub(crate) output: Cut,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     Good,
     Bad,
     /// Nothing came back, or it is not told here.

@@ -1,9 +1,9 @@
 //! Calls of tools in words: what was given, and what came back.
 
 use event::Raw;
-use event::payload::{ContentPart, Outcome as Ended, ToolCall, ToolResult};
+use event::payload::{ContentPart, Outcome, ToolCall, ToolResult};
 
-use super::block::{Call, Outcome};
+use super::block::{CallBlock, CallOutcome};
 use super::clean::Clean;
 use super::cut::Cut;
 use crate::redacted::with_texts;
@@ -19,33 +19,33 @@ const NEW: &[&str] = &["new_string", "new_str", "new_text"];
 const WHOLE: &[&str] = &["content", "file_text", "contents"];
 
 /// The call, before anything came back.
-pub(crate) fn call(call: &ToolCall, clean: &mut Clean<'_>, input_max: usize) -> Call {
+pub(crate) fn call(call: &ToolCall, clean: &mut Clean<'_>, input_max: usize) -> CallBlock {
     // Clean before any part of it is cut, so that no secret is cut in half.
     let input = with_texts(&call.input, &mut |text| clean.text(text));
-    let used = ToolUse::of(&call.tool, &input);
+    let used = ToolUse::from_call(&call.tool, &input);
     let about = about(&used);
     let body = body(&used, &input);
     // Names and values were looked at one by one; together they may say more.
     let body = clean.text(&body);
     let body = if body.trim() == about { "" } else { &body };
-    Call {
+    CallBlock {
         tool: clean.text(&used.tool),
         about: excerpt::line(&clean.text(&about)),
         input: Cut::new(body, input_max),
-        outcome: Outcome::Unknown,
+        outcome: CallOutcome::Unknown,
         how: String::new(),
         output: Cut::new("", 0),
     }
 }
 
-/// A result whose call was told before, or never.
-pub(crate) fn late(result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) -> Call {
+/// A result without an open call: the call was written before, or never recorded.
+pub(crate) fn late(result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) -> CallBlock {
     let tool = result.tool.clone().unwrap_or_else(|| "tool".to_owned());
-    let mut call = Call {
+    let mut call = CallBlock {
         tool: clean.text(&tool),
         about: "result".to_owned(),
         input: Cut::new("", 0),
-        outcome: Outcome::Unknown,
+        outcome: CallOutcome::Unknown,
         how: String::new(),
         output: Cut::new("", 0),
     };
@@ -55,7 +55,7 @@ pub(crate) fn late(result: &ToolResult, clean: &mut Clean<'_>, output_max: usize
 
 /// Adds what came back.
 pub(crate) fn add_result(
-    call: &mut Call,
+    call: &mut CallBlock,
     result: &ToolResult,
     clean: &mut Clean<'_>,
     output_max: usize,
@@ -65,7 +65,7 @@ pub(crate) fn add_result(
     let mut texts: Vec<String> = texts.into_iter().flatten().collect();
     texts.dedup();
     call.output = Cut::new(&clean.text(&texts.join("\n")), output_max);
-    call.outcome = if has_failed(result) { Outcome::Bad } else { Outcome::Good };
+    call.outcome = if has_failed(result) { CallOutcome::Bad } else { CallOutcome::Good };
     call.how = excerpt::line(&clean.text(&how(result)));
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn parts(parts: &[ContentPart]) -> String {
 
 fn how(result: &ToolResult) -> String {
     let word = match &result.outcome {
-        Ended::Ok if has_failed(result) => "failed",
-        Ended::Error => "failed",
+        Outcome::Ok if has_failed(result) => "failed",
+        Outcome::Error => "failed",
         other => other.as_str(),
     };
     let mut how = excerpt::beginning(&excerpt::line(word), 40);

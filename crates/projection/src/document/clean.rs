@@ -99,7 +99,7 @@ fn picture(control: char) -> char {
     char::from_u32(0x2400 + u32::from(control)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Characters that change how others are shown, or that nobody sees. Joiners are none of them:
+/// Characters that change how others are shown, or that are invisible. Joiners are none of them:
 /// scripts and emoji need them.
 fn is_hidden(c: char) -> bool {
     matches!(c,

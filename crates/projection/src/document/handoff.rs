@@ -1,9 +1,9 @@
-//! A note for whoever goes on: what it was about, what was done, what is left, and how to take it
+//! A note for the next agent or user: what it was about, what was done, what is left, and how to take it
 //! up again. Made from a digest, so it needs no model and is short however long the session was.
 
 use event::SessionId;
 
-use super::Head;
+use super::DocumentHead;
 use super::clean::Clean;
 use super::markdown;
 use crate::digest::{DigestFact, Topic};
@@ -40,7 +40,7 @@ pub fn handoff<'r>(
     redact: Option<&'r mut Redact<'r>>,
 ) -> String {
     let mut clean = Clean::new(redact);
-    let title = excerpt::line(&clean.text(&Head::of(session_id, facts).title));
+    let title = excerpt::line(&clean.text(&DocumentHead::from_facts(session_id, facts).title));
     let mut note = format!("# Handoff: {}\n", markdown::plain(&title));
     for (heading, topics) in SECTIONS {
         let lines: Vec<String> = digest
@@ -54,7 +54,7 @@ pub fn handoff<'r>(
     note
 }
 
-/// Whether something that was open has been gone past: what was asked later is what counts.
+/// Whether an open end is outdated: a later request of the user supersedes it.
 fn is_settled(fact: &DigestFact, digest: &[DigestFact]) -> bool {
     let asks = digest.iter().filter(|fact| matches!(fact.topic, Topic::Goal | Topic::Ask));
     let last_ask = asks.map(|ask| ask.from_seq).max().unwrap_or(0);

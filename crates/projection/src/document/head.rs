@@ -6,15 +6,15 @@ use crate::{Ending, Facts};
 
 /// The title of a document and what there is to know before reading it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Head {
+pub struct DocumentHead {
     pub title: String,
     /// Names and what they stand for: `Agent`, `claude-code 2.1.0`.
     pub rows: Vec<(&'static str, String)>,
 }
 
-impl Head {
+impl DocumentHead {
     /// What the facts of a session say.
-    pub fn of(session_id: &SessionId, facts: &Facts) -> Head {
+    pub fn from_facts(session_id: &SessionId, facts: &Facts) -> DocumentHead {
         let about = facts.about();
         let title = facts.title().unwrap_or("A session without a title").to_owned();
         let agent = about.agent.as_ref().map(|agent| match &about.agent_version {
@@ -32,7 +32,7 @@ impl Head {
             ("Ended", ended(facts.ending()).map(str::to_owned)),
         ];
         let row = |(name, value): (&'static str, Option<String>)| value.map(|value| (name, value));
-        Head { title, rows: rows.into_iter().filter_map(row).collect() }
+        DocumentHead { title, rows: rows.into_iter().filter_map(row).collect() }
     }
 }
 

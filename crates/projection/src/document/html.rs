@@ -1,12 +1,13 @@
-//! HTML: one file that needs no other, runs nothing and asks nobody for anything.
+//! HTML: one file without scripts that loads nothing.
 //!
-//! Whatever anybody wrote goes through [`escaped`], and stands between tags, never inside of one.
+//! Every recorded text goes through [`escaped`] and stands between tags, never inside of one: that
+//! is enough to keep it from becoming markup.
 //! The policy in the head forbids the rest, down to any style but ours.
 
-use super::block::{Block, Call, Outcome};
+use super::block::{CallBlock, CallOutcome, DocumentBlock};
 use super::cut::Cut;
 use super::prose::{Passage, Span, passages, spans};
-use super::{Form, Head, moment};
+use super::{BlockWriter, DocumentHead, moment};
 
 /// The one style sheet. Its hash stands in [`POLICY`]; a test compares them.
 const STYLE: &str = include_str!("style.css");
@@ -21,8 +22,8 @@ pub(crate) struct Html {
     is_in_turn: bool,
 }
 
-impl Form for Html {
-    fn begin(&mut self, head: &Head, out: &mut String) {
+impl BlockWriter for Html {
+    fn begin(&mut self, head: &DocumentHead, out: &mut String) {
         let title = escaped(&head.title);
         out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
         out.push_str(&format!(
@@ -39,9 +40,9 @@ impl Form for Html {
         out.push_str("</dl>\n</header>\n");
     }
 
-    fn block(&mut self, block: &Block, out: &mut String) {
+    fn block(&mut self, block: &DocumentBlock, out: &mut String) {
         match block {
-            Block::Turn { number, at } => {
+            DocumentBlock::Turn { number, at } => {
                 self.close_turn(out);
                 self.is_in_turn = true;
                 out.push_str(&format!(
@@ -50,19 +51,19 @@ impl Form for Html {
                     moment(*at)
                 ));
             }
-            Block::Prompt { text, is_queued: false } => said(out, "prompt", "User", text),
-            Block::Prompt { text, is_queued: true } => {
+            DocumentBlock::Prompt { text, is_queued: false } => said(out, "prompt", "User", text),
+            DocumentBlock::Prompt { text, is_queued: true } => {
                 said(out, "prompt", "User, meanwhile", text);
             }
-            Block::Answer(text) => said(out, "answer", "Assistant", text),
-            Block::Thinking(text) => folded(out, "thinking", "Thinking", text),
-            Block::Call(call) => tool(out, call),
-            Block::Compacted { summary } => {
+            DocumentBlock::Answer(text) => said(out, "answer", "Assistant", text),
+            DocumentBlock::Thinking(text) => folded(out, "thinking", "Thinking", text),
+            DocumentBlock::Call(call) => tool(out, call),
+            DocumentBlock::Compacted { summary } => {
                 folded(out, "compacted", "Compacted: the model goes on with a summary", summary);
             }
-            Block::Interrupted(text) => marked(out, "interrupted", "Stopped", text),
-            Block::Error(text) => marked(out, "error", "Error", text),
-            Block::Remark(text) => marked(out, "remark", "Note", text),
+            DocumentBlock::Interrupted(text) => marked(out, "interrupted", "Stopped", text),
+            DocumentBlock::Error(text) => marked(out, "error", "Error", text),
+            DocumentBlock::Remark(text) => marked(out, "remark", "Note", text),
         }
     }
 
@@ -119,11 +120,11 @@ fn marked(out: &mut String, class: &str, what: &str, text: &str) {
     ));
 }
 
-fn tool(out: &mut String, call: &Call) {
+fn tool(out: &mut String, call: &CallBlock) {
     let class = match call.outcome {
-        Outcome::Good => "good",
-        Outcome::Bad => "bad",
-        Outcome::Unknown => "open",
+        CallOutcome::Good => "good",
+        CallOutcome::Bad => "bad",
+        CallOutcome::Unknown => "open",
     };
     let summary = format!(
         "<span class=\"tool\">{}</span> <code dir=\"auto\">{}</code> <span class=\"how\">{}</span>",

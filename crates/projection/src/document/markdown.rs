@@ -2,51 +2,51 @@
 //!
 //! Text keeps its Markdown, but cannot become HTML, load an image or reach out of its place.
 
-use super::block::{Block, Call};
+use super::block::{CallBlock, DocumentBlock};
 use super::cut::Cut;
 use super::html::escaped;
 use super::prose::{Passage, Span, fence_for, passages, spans};
-use super::{Form, Head, moment};
+use super::{BlockWriter, DocumentHead, moment};
 
 /// How much deeper the headings of what was said stand than they were written: below the turn's.
 const HEADING_SHIFT: usize = 2;
 
 pub(crate) struct Markdown;
 
-impl Form for Markdown {
-    fn begin(&mut self, head: &Head, out: &mut String) {
+impl BlockWriter for Markdown {
+    fn begin(&mut self, head: &DocumentHead, out: &mut String) {
         out.push_str(&format!("# {}\n\n", plain(&head.title)));
         for (name, value) in &head.rows {
             out.push_str(&format!("- **{name}:** {}\n", code(value)));
         }
     }
 
-    fn block(&mut self, block: &Block, out: &mut String) {
+    fn block(&mut self, block: &DocumentBlock, out: &mut String) {
         out.push('\n');
         match block {
-            Block::Turn { number, at } => {
+            DocumentBlock::Turn { number, at } => {
                 out.push_str(&format!("## {number} · {} UTC\n", moment(*at)));
             }
-            Block::Prompt { text, is_queued } => {
+            DocumentBlock::Prompt { text, is_queued } => {
                 let who = if *is_queued { "**User**, meanwhile:" } else { "**User:**" };
                 quoted(out, &format!("{who}\n\n{}", prose(text)));
             }
-            Block::Answer(text) => out.push_str(&format!("{}\n", prose(text))),
-            Block::Thinking(text) => folded(out, "Thinking", &prose(text)),
-            Block::Call(call) => folded(out, &summary(call), &details(call)),
-            Block::Compacted { summary } => {
+            DocumentBlock::Answer(text) => out.push_str(&format!("{}\n", prose(text))),
+            DocumentBlock::Thinking(text) => folded(out, "Thinking", &prose(text)),
+            DocumentBlock::Call(call) => folded(out, &summary(call), &details(call)),
+            DocumentBlock::Compacted { summary } => {
                 folded(out, "Compacted: the model goes on with a summary", &prose(summary));
             }
-            Block::Interrupted(text) => out.push_str(&format!("> ⏹ **{}**\n", plain(text))),
-            Block::Error(text) => quoted(out, &format!("⚠ **Error:** {}", lines(text))),
-            Block::Remark(text) => quoted(out, &format!("*Note:* {}", lines(text))),
+            DocumentBlock::Interrupted(text) => out.push_str(&format!("> ⏹ **{}**\n", plain(text))),
+            DocumentBlock::Error(text) => quoted(out, &format!("⚠ **Error:** {}", lines(text))),
+            DocumentBlock::Remark(text) => quoted(out, &format!("*Note:* {}", lines(text))),
         }
     }
 
     fn end(&mut self, _out: &mut String) {}
 }
 
-fn summary(call: &Call) -> String {
+fn summary(call: &CallBlock) -> String {
     let about = match call.about.as_str() {
         "" => String::new(),
         about => format!(": <code>{}</code>", plain(about)),
@@ -56,7 +56,7 @@ fn summary(call: &Call) -> String {
     format!("{}{about}{how}", plain(&call.tool))
 }
 
-fn details(call: &Call) -> String {
+fn details(call: &CallBlock) -> String {
     let fenced = |cut: &Cut| {
         let text = cut.joined();
         let fence = fence_for(&text);
@@ -81,7 +81,7 @@ fn quoted(out: &mut String, text: &str) {
     }
 }
 
-/// What somebody wrote, in its place.
+/// Prose that a user or a model wrote.
 fn prose(text: &str) -> String {
     let passages = passages(text);
     let told = passages.iter().map(|passage| match passage {

@@ -1,13 +1,13 @@
 //! Plain text: for a terminal, a mail, a ticket.
 
-use super::block::{Block, Call};
+use super::block::{CallBlock, DocumentBlock};
 use super::cut::Cut;
-use super::{Form, Head, moment};
+use super::{BlockWriter, DocumentHead, moment};
 
 pub(crate) struct Plain;
 
-impl Form for Plain {
-    fn begin(&mut self, head: &Head, out: &mut String) {
+impl BlockWriter for Plain {
+    fn begin(&mut self, head: &DocumentHead, out: &mut String) {
         let width = head.title.chars().count().clamp(1, 80);
         out.push_str(&format!("{}\n{}\n\n", head.title, "=".repeat(width)));
         for (name, value) in &head.rows {
@@ -15,22 +15,22 @@ impl Form for Plain {
         }
     }
 
-    fn block(&mut self, block: &Block, out: &mut String) {
+    fn block(&mut self, block: &DocumentBlock, out: &mut String) {
         out.push('\n');
         match block {
-            Block::Turn { number, at } => {
+            DocumentBlock::Turn { number, at } => {
                 let line = format!("--- {number} --- {} UTC ", moment(*at));
                 out.push_str(&format!("{line:-<72}\n"));
             }
-            Block::Prompt { text, is_queued: false } => said(out, "USER", text),
-            Block::Prompt { text, is_queued: true } => said(out, "USER, meanwhile", text),
-            Block::Answer(text) => said(out, "ASSISTANT", text),
-            Block::Thinking(text) => said(out, "THINKING", text),
-            Block::Call(call) => tool(out, call),
-            Block::Compacted { summary } => said(out, "COMPACTED", summary),
-            Block::Interrupted(text) => out.push_str(&format!("!! {text}\n")),
-            Block::Error(text) => marked(out, "!! Error: ", text),
-            Block::Remark(text) => marked(out, "-- ", text),
+            DocumentBlock::Prompt { text, is_queued: false } => said(out, "USER", text),
+            DocumentBlock::Prompt { text, is_queued: true } => said(out, "USER, meanwhile", text),
+            DocumentBlock::Answer(text) => said(out, "ASSISTANT", text),
+            DocumentBlock::Thinking(text) => said(out, "THINKING", text),
+            DocumentBlock::Call(call) => tool(out, call),
+            DocumentBlock::Compacted { summary } => said(out, "COMPACTED", summary),
+            DocumentBlock::Interrupted(text) => out.push_str(&format!("!! {text}\n")),
+            DocumentBlock::Error(text) => marked(out, "!! Error: ", text),
+            DocumentBlock::Remark(text) => marked(out, "-- ", text),
         }
     }
 
@@ -42,7 +42,7 @@ fn said(out: &mut String, who: &str, text: &str) {
     indented(out, "  ", text);
 }
 
-fn tool(out: &mut String, call: &Call) {
+fn tool(out: &mut String, call: &CallBlock) {
     let parts = [&call.tool, &call.about].map(String::as_str);
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     out.push_str(&format!("[{}] {}\n", parts.join(": "), call.how));

@@ -3,7 +3,7 @@
 //!
 //! Everything else is text. Nothing is understood in a way that could lose a character.
 
-/// A stretch of whole lines.
+/// A block of complete lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Passage<'a> {
     Text(&'a str),

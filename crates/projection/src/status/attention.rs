@@ -12,15 +12,15 @@ use super::{Reason, Status, Verdict};
 
 /// What is wanted, the most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Want {
-    /// To be allowed something that cannot be taken back, or that others see.
+pub enum AttentionKind {
+    /// An approval of a call that cannot be undone, or that others see.
     RiskyApproval,
     Approval,
     /// An answer.
     Question,
-    /// Somebody to look why the last turn failed.
+    /// A look at why the last turn failed.
     Failed,
-    /// Somebody to look whether it still gets on.
+    /// A look at whether it still makes progress.
     Stuck,
     /// Its answer to be read.
     Finished,
@@ -29,27 +29,27 @@ pub enum Want {
 /// What a session wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attention {
-    pub want: Want,
+    pub want: AttentionKind,
     pub since: Time,
     pub confidence: Confidence,
 }
 
-impl Want {
+impl AttentionKind {
     pub fn as_str(self) -> &'static str {
         match self {
-            Want::RiskyApproval => "risky_approval",
-            Want::Approval => "approval",
-            Want::Question => "question",
-            Want::Failed => "failed",
-            Want::Stuck => "stuck",
-            Want::Finished => "finished",
+            AttentionKind::RiskyApproval => "risky_approval",
+            AttentionKind::Approval => "approval",
+            AttentionKind::Question => "question",
+            AttentionKind::Failed => "failed",
+            AttentionKind::Stuck => "stuck",
+            AttentionKind::Finished => "finished",
         }
     }
 }
 
 impl Attention {
     /// What sorts the most urgent first.
-    pub fn urgency(&self) -> (Want, Time) {
+    pub fn urgency(&self) -> (AttentionKind, Time) {
         (self.want, self.since)
     }
 }
@@ -65,10 +65,11 @@ pub fn attention(
     match (verdict.status, verdict.reason) {
         (Status::WaitingApproval, _) => {
             let is_risky = state.approvals.iter().any(|asked| asked.is_risky());
-            let want = if is_risky { Want::RiskyApproval } else { Want::Approval };
+            let want =
+                if is_risky { AttentionKind::RiskyApproval } else { AttentionKind::Approval };
             Some(told(want, verdict.since))
         }
-        (Status::Waiting, Reason::Question) => Some(told(Want::Question, verdict.since)),
+        (Status::Waiting, Reason::Question) => Some(told(AttentionKind::Question, verdict.since)),
         (Status::Running, Reason::Turn) => {
             let told_at = state.last.as_ref().map(|last| last.at);
             let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
@@ -79,7 +80,7 @@ pub fn attention(
                 Some(_) => Confidence::Medium,
                 None => Confidence::Low,
             };
-            is_stuck.then_some(Attention { want: Want::Stuck, since: last_at, confidence })
+            is_stuck.then_some(Attention { want: AttentionKind::Stuck, since: last_at, confidence })
         }
         (Status::Waiting | Status::Idle, _) => {
             let end = &state.turn.end()?.by;
@@ -87,7 +88,10 @@ pub fn attention(
                 return None;
             }
             let is_failed = state.work.failure.is_some();
-            Some(told(if is_failed { Want::Failed } else { Want::Finished }, end.at))
+            Some(told(
+                if is_failed { AttentionKind::Failed } else { AttentionKind::Finished },
+                end.at,
+            ))
         }
         _ => None,
     }

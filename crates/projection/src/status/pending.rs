@@ -1,4 +1,4 @@
-//! Questions to a person that nobody has answered.
+//! Questions to the user without an answer.
 //!
 //! A hook may ask without naming the call it asks for. Then the call is found by its tool and what
 //! it is given, so that the result of another call does not pass for the answer.
@@ -7,25 +7,25 @@ use event::payload::{ApprovalRequested, ExternalInput};
 use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
-use super::work::{Doing, spoken};
+use super::work::{CallAction, spoken};
 use crate::event_ref::EventRef;
 use crate::excerpt;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::risk::Risk;
 
-/// Characters of an id that are kept; longer ones are nobody's.
+/// Characters of an id that are kept; no agent writes longer ones.
 const ID_CHARS_MAX: usize = 400;
 
-/// Something a person is asked.
+/// A question to the user.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Pending {
+pub(super) struct PendingQuestion {
     pub(super) id: String,
     pub(super) tool: String,
     /// The call it is about, once that is known.
-    pub(super) call: Option<Mark>,
+    pub(super) call: Option<IdHash>,
     /// What the call is given, if that was said.
-    given: Option<Mark>,
-    pub(super) asks: Asks,
+    given: Option<IdHash>,
+    pub(super) asks: QuestionText,
     /// What might come of an answer.
     risk: Risk,
     pub(super) event: EventRef,
@@ -34,44 +34,44 @@ pub(super) struct Pending {
 /// What is asked, not yet redacted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Asks {
-    ToDo(Doing),
+pub(super) enum QuestionText {
+    ToDo(CallAction),
     Words(String),
 }
 
 /// A call whose result is not there yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct OpenCall {
-    pub(super) id: Mark,
-    tool: Mark,
-    given: Mark,
-    pub(super) doing: Doing,
+pub(super) struct PendingCall {
+    pub(super) id: IdHash,
+    tool: IdHash,
+    given: IdHash,
+    pub(super) doing: CallAction,
     pub(super) event: EventRef,
 }
 
-impl Pending {
-    pub(super) fn approval(event: &Event, asked: &ApprovalRequested) -> Pending {
+impl PendingQuestion {
+    pub(super) fn approval(event: &Event, asked: &ApprovalRequested) -> PendingQuestion {
         let nothing = Raw::null();
         let input = asked.input.as_ref();
-        Pending {
+        PendingQuestion {
             id: excerpt::head(&asked.approval_id, ID_CHARS_MAX).to_owned(),
             tool: excerpt::head(&asked.tool, ID_CHARS_MAX).to_owned(),
-            call: asked.call_id.as_deref().filter(|id| !id.is_empty()).map(Mark::of),
+            call: asked.call_id.as_deref().filter(|id| !id.is_empty()).map(IdHash::from_id),
             given: input.map(given),
-            asks: Asks::ToDo(Doing::of(&asked.tool, input.unwrap_or(&nothing))),
-            risk: Risk::of(&asked.tool, input.unwrap_or(&nothing)),
+            asks: QuestionText::ToDo(CallAction::from_call(&asked.tool, input.unwrap_or(&nothing))),
+            risk: Risk::from_call(&asked.tool, input.unwrap_or(&nothing)),
             event: EventRef::from_event(event),
         }
     }
 
-    pub(super) fn question(event: &Event, asked: &ExternalInput) -> Pending {
-        Pending {
+    pub(super) fn question(event: &Event, asked: &ExternalInput) -> PendingQuestion {
+        PendingQuestion {
             id: excerpt::head(&asked.request_id, ID_CHARS_MAX).to_owned(),
             tool: String::new(),
             // A question tool asks under the id of its call.
-            call: Some(Mark::of(&asked.request_id)),
+            call: Some(IdHash::from_id(&asked.request_id)),
             given: None,
-            asks: Asks::Words(spoken(&asked.prompt)),
+            asks: QuestionText::Words(spoken(&asked.prompt)),
             risk: Risk::Read,
             event: EventRef::from_event(event),
         }
@@ -79,14 +79,15 @@ impl Pending {
 
     /// Whether it asks for this call. A hook may call the tool by another name than the
     /// transcript and add words of its own; then what would be done is the same.
-    pub(super) fn is_for(&self, call: &OpenCall) -> bool {
+    pub(super) fn is_for(&self, call: &PendingCall) -> bool {
         match (self.call, self.given) {
             (Some(id), _) => id == call.id,
             (None, Some(given)) => {
-                let is_same = Mark::of(&self.tool) == call.tool && given == call.given;
-                is_same || matches!(&self.asks, Asks::ToDo(doing) if call.doing.is_same(doing))
+                let is_same = IdHash::from_id(&self.tool) == call.tool && given == call.given;
+                is_same
+                    || matches!(&self.asks, QuestionText::ToDo(doing) if call.doing.is_same(doing))
             }
-            (None, None) => Mark::of(&self.tool) == call.tool,
+            (None, None) => IdHash::from_id(&self.tool) == call.tool,
         }
     }
 
@@ -101,29 +102,29 @@ impl Pending {
     }
 
     /// Whether it might be for this call, as far as the name of the tool tells.
-    pub(super) fn may_be_for(&self, call: &OpenCall) -> bool {
-        self.call.is_none() && Mark::of(&self.tool) == call.tool
+    pub(super) fn may_be_for(&self, call: &PendingCall) -> bool {
+        self.call.is_none() && IdHash::from_id(&self.tool) == call.tool
     }
 }
 
-impl OpenCall {
-    pub(super) fn new(event: &Event, call_id: &str, tool: &str, input: &Raw) -> OpenCall {
-        OpenCall {
-            id: Mark::of(call_id),
-            tool: Mark::of(tool),
+impl PendingCall {
+    pub(super) fn new(event: &Event, call_id: &str, tool: &str, input: &Raw) -> PendingCall {
+        PendingCall {
+            id: IdHash::from_id(call_id),
+            tool: IdHash::from_id(tool),
             given: given(input),
-            doing: Doing::of(tool, input),
+            doing: CallAction::from_call(tool, input),
             event: EventRef::from_event(event),
         }
     }
 
-    pub(super) fn is_same_tool(&self, other: &OpenCall) -> bool {
+    pub(super) fn is_same_tool(&self, other: &PendingCall) -> bool {
         self.tool == other.tool
     }
 }
 
 /// A stand-in for what a call is given, whatever the order of its arguments.
-fn given(input: &Raw) -> Mark {
+fn given(input: &Raw) -> IdHash {
     let value: Option<serde_json::Value> = input.read().ok();
-    Mark::of(&value.map_or_else(|| input.get().to_owned(), |value| value.to_string()))
+    IdHash::from_id(&value.map_or_else(|| input.get().to_owned(), |value| value.to_string()))
 }

@@ -1,7 +1,7 @@
 //! What was seen beside the log, at one moment.
 //!
-//! Whoever looks fills in what there is. A pid counts only with the time its process started: a
-//! file that a killed agent left behind names a number that may be somebody else's by now.
+//! The caller fills in what it found. A pid counts only with the start time of its process: a file
+//! that a killed agent left behind names a pid that another process may have by now.
 
 use event::Time;
 
@@ -32,11 +32,11 @@ pub struct Registry {
 pub enum RegistryWord {
     /// Busy, working, thinking, waiting for another try.
     Busy,
-    /// Something runs behind a finished turn.
+    /// Background work of a finished turn runs.
     Shell,
-    /// It asks whether something may be done.
+    /// It asks for an approval.
     Permission,
-    /// It asks something else.
+    /// It asks another question.
     Question,
     /// It is ready for a prompt.
     Idle,
@@ -47,19 +47,19 @@ pub enum RegistryWord {
 pub struct Process {
     pub pid: u32,
     pub life: Life,
-    /// Its start time was compared, so that it cannot be somebody else.
+    /// Its start time was compared, so the pid cannot belong to another process.
     pub is_certain: bool,
 }
 
-/// A file that is there while somebody has the session open.
+/// A file that exists while a process has the session open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lock {
     pub path: String,
-    /// Whether whoever made it still runs.
+    /// Whether the process that made it still runs.
     pub life: Life,
 }
 
-/// What would be there if somebody had the session open.
+/// What would exist if a process had the session open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
     /// `registry`, `lock` or `process`.
@@ -68,7 +68,7 @@ pub struct Missing {
     pub what: String,
 }
 
-/// Whether somebody runs.
+/// Whether a process runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
     Alive,

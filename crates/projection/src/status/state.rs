@@ -12,16 +12,16 @@ use event::payload::{
 use event::{Event, EventId, Kind, Time};
 use serde::{Deserialize, Serialize};
 
-use super::pending::{OpenCall, Pending};
-use super::work::Work;
+use super::pending::{PendingCall, PendingQuestion};
+use super::work::RecentWork;
 use super::{Reason, Status};
 use crate::agent_habits::is_headless;
 use crate::event_ref::EventRef;
-use crate::mark::Mark;
+use crate::id_hash::IdHash;
 use crate::projection::{Projection, saved_version};
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::has_failed;
-use crate::torn::{News, Torn};
+use crate::torn::{EventNovelty, TornRecords};
 use crate::turn_machine::{TurnChange, TurnMachine, TurnState, TurnStep};
 
 /// Approvals and questions that are waited for. With more the oldest is given up; the session
@@ -46,13 +46,13 @@ pub struct StatusState {
     pub(super) turn: TurnMachine,
     pub(super) retry: Option<EventRef>,
     pub(super) compacting: Option<EventRef>,
-    pub(super) approvals: Recent<Pending, PENDING_MAX>,
-    pub(super) questions: Recent<Pending, PENDING_MAX>,
-    pub(super) calls: Recent<OpenCall, CALLS_MAX>,
+    pub(super) approvals: RingBuffer<PendingQuestion, PENDING_MAX>,
+    pub(super) questions: RingBuffer<PendingQuestion, PENDING_MAX>,
+    pub(super) calls: RingBuffer<PendingCall, CALLS_MAX>,
     /// Calls with a result, and when it came.
-    returned: Recent<(OpenCall, Time), RETURNED_MAX>,
+    returned: RingBuffer<(PendingCall, Time), RETURNED_MAX>,
     /// Background work by the id of its call or child.
-    background_work: Recent<(Mark, EventRef), BACKGROUND_MAX>,
+    background_work: RingBuffer<(IdHash, EventRef), BACKGROUND_MAX>,
     /// The end of the last turn, if it counted background work that goes on.
     background_count: Option<EventRef>,
     pub(super) exit: Option<EventRef>,
@@ -64,9 +64,9 @@ pub struct StatusState {
     pub(super) seen_at: Option<Time>,
     /// The last event that shows activity.
     pub(super) last: Option<EventRef>,
-    pub(super) work: Work,
-    history: Recent<StatusChange, HISTORY_MAX>,
-    torn: Torn,
+    pub(super) work: RecentWork,
+    history: RingBuffer<StatusChange, HISTORY_MAX>,
+    torn: TornRecords,
 }
 
 /// A change of status that followed from an event.
@@ -94,20 +94,20 @@ impl Default for StatusState {
             turn: TurnMachine::default(),
             retry: None,
             compacting: None,
-            approvals: Recent::default(),
-            questions: Recent::default(),
-            calls: Recent::default(),
-            returned: Recent::default(),
-            background_work: Recent::default(),
+            approvals: RingBuffer::default(),
+            questions: RingBuffer::default(),
+            calls: RingBuffer::default(),
+            returned: RingBuffer::default(),
+            background_work: RingBuffer::default(),
             background_count: None,
             exit: None,
             is_headless: false,
             is_child: false,
             seen_at: None,
             last: None,
-            work: Work::default(),
-            history: Recent::default(),
-            torn: Torn::default(),
+            work: RecentWork::default(),
+            history: RingBuffer::default(),
+            torn: TornRecords::default(),
         }
     }
 }
@@ -151,8 +151,8 @@ impl StatusState {
         }
         let before = self.status();
         let change = match self.torn.look_at(event) {
-            News::Again => self.apply_amendment(event),
-            News::First | News::Mended(_) => self.apply_news(event),
+            EventNovelty::Again => self.apply_amendment(event),
+            EventNovelty::First | EventNovelty::Mended(_) => self.apply_news(event),
         };
         let (status, reason) = self.status();
         if before != (status, reason) {
@@ -228,7 +228,7 @@ impl StatusState {
     fn apply_amendment(&mut self, event: &Event) -> TurnChange {
         let result = event.readable::<ToolResult>();
         if let Some(result) = result.filter(|result| !result.background) {
-            let id = Mark::of(&result.call_id);
+            let id = IdHash::from_id(&result.call_id);
             if self.background_work.take(|(work, _)| *work == id).is_some() {
                 self.touch(event);
             }
@@ -368,7 +368,7 @@ impl StatusState {
         if !matches!(event.kind, Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult)
             && self.calls.is_empty()
         {
-            let is_older = |pending: &Pending| pending.event.created_at < event.created_at;
+            let is_older = |pending: &PendingQuestion| pending.event.created_at < event.created_at;
             self.approvals.retain(|pending| !is_older(pending));
             self.questions.retain(|pending| !is_older(pending));
         }
@@ -386,7 +386,7 @@ impl StatusState {
         self.work_on(event, change);
         let call = event.readable::<ToolCall>().filter(|_| !change.is_late());
         let Some(call) = call else { return };
-        let open = OpenCall::new(event, &call.call_id, &call.tool, &call.input);
+        let open = PendingCall::new(event, &call.call_id, &call.tool, &call.input);
         if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.is_for(&open)) {
             asked.call = Some(open.id);
         }
@@ -398,7 +398,7 @@ impl StatusState {
     fn result(&mut self, event: &Event, change: TurnChange) {
         self.work_on(event, change);
         let Some(result) = event.readable::<ToolResult>() else { return };
-        let id = Mark::of(&result.call_id);
+        let id = IdHash::from_id(&result.call_id);
         self.background_work.take(|(work, _)| *work == id);
         if result.background {
             self.background_work.push((id, EventRef::from_event(event)));
@@ -416,7 +416,7 @@ impl StatusState {
     }
 
     /// Closes the approval that did not name its call, if it can belong to no other call.
-    fn answer_for(&mut self, call: &OpenCall) {
+    fn answer_for(&mut self, call: &PendingCall) {
         if self.approvals.take(|asked| asked.is_for(call)).is_some() {
             return;
         }
@@ -431,7 +431,7 @@ impl StatusState {
             return self.touch(event);
         }
         self.revive(event);
-        let mut pending = Pending::approval(event, &asked);
+        let mut pending = PendingQuestion::approval(event, &asked);
         if self.approvals.iter().any(|known| known.id == pending.id) {
             return;
         }
@@ -450,7 +450,7 @@ impl StatusState {
             return false;
         }
         let Some(asked) = event.readable::<ApprovalRequested>() else { return false };
-        let pending = Pending::approval(event, &asked);
+        let pending = PendingQuestion::approval(event, &asked);
         let mut since = self.returned.iter().filter(|(_, at)| *at >= event.created_at);
         since.any(|(call, _)| pending.is_for(call))
     }
@@ -461,8 +461,8 @@ impl StatusState {
         let canceled = || event.readable::<ApprovalCanceled>().map(|told| told.approval_id);
         let Some(id) = resolved.or_else(canceled) else { return };
         // A transcript may name the call where a hook could not.
-        let call_id = Mark::of(&id);
-        let is_it = |asked: &Pending| asked.id == id || asked.call == Some(call_id);
+        let call_id = IdHash::from_id(&id);
+        let is_it = |asked: &PendingQuestion| asked.id == id || asked.call == Some(call_id);
         if self.approvals.take(is_it).is_some() {
             return;
         }
@@ -480,7 +480,7 @@ impl StatusState {
             return;
         }
         self.revive(event);
-        let pending = Pending::question(event, &asked);
+        let pending = PendingQuestion::question(event, &asked);
         if !self.questions.iter().any(|known| known.id == pending.id) {
             self.questions.push(pending);
         }
@@ -494,7 +494,7 @@ impl StatusState {
         }
         self.touch(event);
         let head: ChildHead = event.data.read().unwrap_or_default();
-        let id = Mark::of(&head.child_id);
+        let id = IdHash::from_id(&head.child_id);
         self.background_work.take(|(child, _)| *child == id);
         if is_working {
             self.exit = None;

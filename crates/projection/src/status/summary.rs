@@ -3,11 +3,11 @@
 //! Found without a model; one that was asked may have better words for the middle one. Secrets are taken out first, then everything that could disturb what is
 //! printed around, then what is too long.
 
-use super::pending::Asks;
+use super::pending::QuestionText;
 use super::state::StatusState;
-use super::work::Done;
+use super::work::FinishedCall;
 use super::{Reason, Status, Verdict};
-use crate::digest::Origin;
+use crate::digest::FactOrigin;
 use crate::excerpt;
 use crate::redacted::Redact;
 
@@ -18,16 +18,16 @@ pub const SUMMARY_CHARS_MAX: usize = 120;
 const DEEDS_MAX: usize = 4;
 
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Summary {
+pub struct StatusSummary {
     pub current: String,
     pub recent: Option<String>,
-    /// Whose words those are.
-    pub recent_origin: Option<Origin>,
+    /// Whether a model or a rule found those words.
+    pub recent_origin: Option<FactOrigin>,
     pub last_prompt: Option<String>,
 }
 
 /// What a person wants to know of a session at a glance.
-pub fn summary(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>) -> Summary {
+pub fn summary(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>) -> StatusSummary {
     let mut line = |text: &str| {
         let text = redact(text).into_owned();
         excerpt::beginning(&excerpt::line(&text), SUMMARY_CHARS_MAX)
@@ -35,7 +35,7 @@ pub fn summary(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>) 
     let recent = recent(state).map(|(text, origin)| (line(&text), origin));
     let (recent, recent_origin) = recent.filter(|(line, _)| !line.is_empty()).unzip();
     let last_prompt = state.work.last_prompt.as_deref().map(&mut line);
-    Summary {
+    StatusSummary {
         current: line(&current(state, verdict)),
         recent,
         recent_origin,
@@ -57,7 +57,7 @@ fn current(state: &StatusState, verdict: &Verdict) -> String {
         },
         (Status::Waiting, Reason::Question) => {
             match state.questions.back().map(|open| &open.asks) {
-                Some(Asks::Words(words)) if !words.is_empty() => format!("asks: {words}"),
+                Some(QuestionText::Words(words)) if !words.is_empty() => format!("asks: {words}"),
                 _ => "asks something".to_owned(),
             }
         }
@@ -81,8 +81,8 @@ fn approval(state: &StatusState) -> String {
     let call = state.calls.iter().find(|call| Some(call.id) == asked.call);
     let what = match (call, &asked.asks) {
         (Some(call), _) => call.doing.infinitive(),
-        (None, Asks::ToDo(doing)) => doing.infinitive(),
-        (None, Asks::Words(words)) => words.clone(),
+        (None, QuestionText::ToDo(doing)) => doing.infinitive(),
+        (None, QuestionText::Words(words)) => words.clone(),
     };
     match state.approvals.len() {
         1 => format!("waits for approval to {what}"),
@@ -91,17 +91,17 @@ fn approval(state: &StatusState) -> String {
 }
 
 /// What a model made of it, else what was done, else what was said.
-fn recent(state: &StatusState) -> Option<(String, Origin)> {
+fn recent(state: &StatusState) -> Option<(String, FactOrigin)> {
     if let Some(told) = &state.work.told {
-        return Some((told.clone(), Origin::Model));
+        return Some((told.clone(), FactOrigin::Model));
     }
     let deeds: Vec<String> = state.work.recent().take(DEEDS_MAX).map(deed).collect();
     let found =
         if deeds.is_empty() { state.work.last_answer.clone() } else { Some(deeds.join(", ")) };
-    found.map(|found| (found, Origin::Heuristic))
+    found.map(|found| (found, FactOrigin::Heuristic))
 }
 
-fn deed(done: &Done) -> String {
+fn deed(done: &FinishedCall) -> String {
     let past = done.doing.past();
     if done.is_failed { format!("{past} (failed)") } else { past }
 }

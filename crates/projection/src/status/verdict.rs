@@ -1,15 +1,15 @@
 //! What events say and what was seen beside them, weighed at one moment.
 //!
-//! Every sign that speaks for a status is put down as evidence. Some is overruled: by a stronger or
-//! newer source, or because nobody sits before the session. Of what stands, the status of the
-//! highest priority is the verdict. Silence alone never means waiting: an open turn stays `running`
-//! as long as its process lives.
+//! Everything that speaks for a status becomes evidence. Some is overruled: by a stronger or newer
+//! source, or because no user sits at the session. Of the rest, the status of the highest priority
+//! is the verdict. Silence alone never means waiting: an open turn stays `running` as long as its
+//! process lives.
 
 use std::cmp::Reverse;
 
 use event::{Confidence, Time};
 
-use super::pending::Pending;
+use super::pending::PendingQuestion;
 use super::process_evidence::{Life, ProcessEvidence, Registry, RegistryWord};
 use super::state::StatusState;
 use super::{Evidence, Overruled, Reason, Status, Verdict};
@@ -19,15 +19,15 @@ use crate::turn_machine::{TurnEnd, TurnState};
 /// Quiet time after which a session that is ready for a prompt is idle.
 const IDLE_SECS: i64 = 2 * 60;
 
-/// Quiet time after which an open turn is doubted, if nobody knows whether its process lives.
+/// Quiet time after which an open turn is doubted, if it is unknown whether its process lives.
 const DOUBTED_SECS: i64 = 10 * 60;
 
-/// Quiet time after which nobody can tell any more. What was left in the background is forgotten
-/// then, too: its end is not always told.
+/// Quiet time after which the status is unknown. Background work is forgotten then, too: agents do
+/// not always record its end.
 const UNKNOWN_SECS: i64 = 60 * 60;
 
-/// Quiet time after which somebody should look whether an open turn still gets on. Not later than
-/// anything [`stands_until`] counts with.
+/// Quiet time after which the user should look whether an open turn still makes progress. It must
+/// be one of the times that [`stands_until`] counts with.
 pub(super) const STUCK_SECS: i64 = DOUBTED_SECS;
 
 /// A file that was written so lately is being written.
@@ -36,12 +36,12 @@ const GROWING_SECS: i64 = 10;
 /// What is not there yet, or not gone yet, may be so in a moment.
 const SETTLE_SECS: i64 = 2;
 
-/// Why whoever has asked is not taken to work.
+/// Why a session that asks does not count as working.
 const ASKED: &str = "it has asked something and waits for the answer";
 
 /// What a session is doing at `now`.
 pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Verdict {
-    let mut scales = Scales::new(state, observed, now);
+    let mut scales = VerdictBuilder::new(state, observed, now);
     scales.exits();
     scales.approvals();
     scales.questions();
@@ -54,7 +54,7 @@ pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Ve
 /// Until when a verdict of `now` stays as it is, if nothing happens: what the clock alone changes,
 /// it changes then. `None` if it changes nothing any more.
 ///
-/// It may be early, never late: whoever weighs again at that time misses nothing.
+/// It may be early, never late: a caller that weighs again at that time misses no change.
 pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Option<Time> {
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
     let Some(last_at) = last_at(state, observed) else { return Some(now) };
@@ -66,7 +66,7 @@ pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) 
 }
 
 /// Evidence as it is gathered.
-struct Scales<'a> {
+struct VerdictBuilder<'a> {
     state: &'a StatusState,
     observed: &'a ProcessEvidence,
     now: Time,
@@ -77,15 +77,15 @@ struct Scales<'a> {
     overruled: Vec<Overruled>,
 }
 
-impl<'a> Scales<'a> {
-    fn new(state: &'a StatusState, observed: &'a ProcessEvidence, now: Time) -> Scales<'a> {
+impl<'a> VerdictBuilder<'a> {
+    fn new(state: &'a StatusState, observed: &'a ProcessEvidence, now: Time) -> VerdictBuilder<'a> {
         let last_at = last_at(state, observed).unwrap_or(now);
         let (standing, overruled) = (Vec::new(), Vec::new());
-        Scales { state, observed, now, life: observed.life(), last_at, standing, overruled }
+        VerdictBuilder { state, observed, now, life: observed.life(), last_at, standing, overruled }
     }
 
     fn verdict(self) -> Verdict {
-        let Scales { state, observed, mut standing, mut overruled, last_at, .. } = self;
+        let VerdictBuilder { state, observed, mut standing, mut overruled, last_at, .. } = self;
         standing.sort_by_key(|evidence| (evidence.says, Reverse(rank(&evidence.confidence))));
         let first = standing.first().map(|evidence| (evidence.says, evidence.reason));
         let (status, reason) = first.unwrap_or((Status::Unknown, Reason::Nothing));
@@ -161,7 +161,7 @@ impl<'a> Scales<'a> {
         }
     }
 
-    /// Whether something may be done.
+    /// Approvals that wait for the user.
     fn approvals(&mut self) {
         for asked in self.state.approvals.iter() {
             let what = format!("approval {} is pending", asked.id);
@@ -197,8 +197,8 @@ impl<'a> Scales<'a> {
         );
     }
 
-    /// Why something that was asked needs no answer any more, as far as is seen observed.
-    fn answered_beside(&self, asked: &Pending, word: RegistryWord) -> Option<&'static str> {
+    /// Why a question needs no answer any more, by what was seen beside the log.
+    fn answered_beside(&self, asked: &PendingQuestion, word: RegistryWord) -> Option<&'static str> {
         if self.state.is_headless {
             return Some("nobody sits before it who could answer");
         }
@@ -402,7 +402,7 @@ impl<'a> Scales<'a> {
         self.observed.registry.as_ref().filter(|_| self.life != Life::Gone)
     }
 
-    /// Whether a question to a person stands. Whoever waits for an answer does nothing else.
+    /// Whether a question to the user stands. An agent that waits for an answer does nothing else.
     fn is_asking(&self) -> bool {
         self.standing.iter().any(|evidence| evidence.reason == Reason::Question)
     }

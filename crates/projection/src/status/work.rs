@@ -8,7 +8,7 @@ use event::Raw;
 use serde::{Deserialize, Serialize};
 
 use crate::excerpt;
-use crate::recent::Recent;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::{Deed, Object, ToolUse};
 
 /// Characters kept of anything said.
@@ -25,7 +25,7 @@ const NAMES_MAX: usize = 3;
 
 /// What a session did lately.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Work {
+pub(super) struct RecentWork {
     pub(super) last_prompt: Option<String>,
     pub(super) last_answer: Option<String>,
     /// Why the last turn failed, if it did.
@@ -39,12 +39,12 @@ pub(super) struct Work {
     #[serde(default)]
     is_open: bool,
     turn: u64,
-    deeds: Recent<Done, DEEDS_MAX>,
+    deeds: RingBuffer<FinishedCall, DEEDS_MAX>,
 }
 
 /// What a call does, in words that can be put into a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Doing {
+pub(super) struct CallAction {
     deed: Deed,
     /// A command, names of files, or the tool and its first words.
     object: String,
@@ -52,15 +52,15 @@ pub(super) struct Doing {
 
 /// A call that has come back.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Done {
+pub(super) struct FinishedCall {
     turn: u64,
-    pub(super) doing: Doing,
+    pub(super) doing: CallAction,
     pub(super) is_failed: bool,
 }
 
-impl Work {
+impl RecentWork {
     pub(super) fn prompt(&mut self, text: &str, seq: u64) {
-        // A turn whose end nobody told ends with the next one.
+        // A turn without a recorded end ends with the next prompt.
         if self.is_open {
             self.turn_over(seq.saturating_sub(1));
         }
@@ -92,23 +92,23 @@ impl Work {
         self.failure = Some(spoken(why));
     }
 
-    /// Only what changes something is worth telling later.
-    pub(super) fn done(&mut self, doing: Doing, is_failed: bool) {
+    /// Remembers a call that came back, if it changed or ran anything.
+    pub(super) fn done(&mut self, doing: CallAction, is_failed: bool) {
         if doing.deed.modifies() || doing.deed == Deed::Run || doing.deed == Deed::Delegate {
-            self.deeds.push(Done { turn: self.turn, doing, is_failed });
+            self.deeds.push(FinishedCall { turn: self.turn, doing, is_failed });
         }
     }
 
     /// What was done in the last turns, the newest first.
-    pub(super) fn recent(&self) -> impl Iterator<Item = &Done> {
+    pub(super) fn recent(&self) -> impl Iterator<Item = &FinishedCall> {
         let since = self.turn.saturating_sub(TURNS_BACK - 1);
         self.deeds.iter().rev().filter(move |done| done.turn >= since)
     }
 }
 
-impl Doing {
-    pub(super) fn of(tool: &str, input: &Raw) -> Doing {
-        let used = ToolUse::of(tool, input);
+impl CallAction {
+    pub(super) fn from_call(tool: &str, input: &Raw) -> CallAction {
+        let used = ToolUse::from_call(tool, input);
         let object = match &used.object {
             Object::Files(files) => {
                 let names = files.iter().take(NAMES_MAX).map(|(_, path)| name(path));
@@ -124,11 +124,11 @@ impl Doing {
             Object::Nothing => Deed::Other,
             _ => used.deed,
         };
-        Doing { deed, object }
+        CallAction { deed, object }
     }
 
     /// Whether two calls do the same, as far as can be told.
-    pub(super) fn is_same(&self, other: &Doing) -> bool {
+    pub(super) fn is_same(&self, other: &CallAction) -> bool {
         self == other && self.deed != Deed::Other
     }
 
@@ -162,7 +162,7 @@ impl Doing {
     }
 }
 
-/// The beginning of something said, as it is kept.
+/// The beginning of a text, as it is kept.
 pub(super) fn spoken(text: &str) -> String {
     excerpt::head(text.trim(), SPOKEN_CHARS_MAX).to_owned()
 }

@@ -1,7 +1,7 @@
 //! When somebody worked, at what, and what it adds up to across sessions.
 
 use expect_test::{Expect, expect};
-use projection::{Activity, ActivityKind, Chronicle, Level, Projection, Worked, activities};
+use projection::{Activity, ActivityKind, Chronicle, Level, ProjectSpan, Projection, activities};
 use serde_json::json;
 
 use crate::given::{Log, inherited};
@@ -48,7 +48,7 @@ fn worked(sessions: &[(&str, &Log)]) -> Vec<Activity> {
         .collect();
     activities(chapters.iter().flat_map(|(project, chapter)| {
         let closed = chapter.epoch.closed.as_ref();
-        chapter.stretches.iter().map(move |stretch| Worked {
+        chapter.stretches.iter().map(move |stretch| ProjectSpan {
             project,
             stream: "claude",
             segment: closed.map_or("open", |closed| closed.segment.as_str()),

@@ -8,17 +8,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::Event;
 use expect_test::{Expect, expect};
-use projection::document::{Document, Format, Head, Options, handoff};
+use projection::document::{Document, DocumentHead, Format, Options, handoff};
 use projection::{Digest, Facts, Projection, Redact, redacted};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::given::{Log, amends};
 
-fn head(log: &Log) -> Head {
+fn head(log: &Log) -> DocumentHead {
     let mut facts = Facts::default();
     log.events.iter().for_each(|event| facts.apply(event));
-    Head::of(&log.events[0].session_id, &facts)
+    DocumentHead::from_facts(&log.events[0].session_id, &facts)
 }
 
 /// The whole document, and the pieces it came in.

@@ -6,7 +6,7 @@ use projection::status::{
     stands_until, verdict,
 };
 use projection::{
-    CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, Projection, SessionText, Turns,
+    CHUNK_CHARS_MAX, CallStyle, Chronicle, Digest, Epochs, Facts, Projection, SessionText, Turns,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
@@ -301,7 +301,7 @@ proptest! {
         chunk_chars_max in 1..3_000usize,
         is_activity in any::<bool>(),
     ) {
-        let calls = if is_activity { Calls::AsActivity } else { Calls::OneByOne };
+        let calls = if is_activity { CallStyle::AsActivity } else { CallStyle::OneByOne };
         let new = || SessionText::new(calls, chunk_chars_max);
         let in_one = folded_from(new(), &events, &[], SessionText::apply).finish();
         let in_parts = folded_from(new(), &events, &saves, SessionText::apply).finish();
@@ -320,7 +320,7 @@ proptest! {
 
     #[test]
     fn no_word_of_a_person_is_missing_from_the_text(events in log()) {
-        let new = SessionText::new(Calls::AsActivity, CHUNK_CHARS_MAX);
+        let new = SessionText::new(CallStyle::AsActivity, CHUNK_CHARS_MAX);
         let text = folded_from(new, &events, &[], SessionText::apply).finish().concat();
         let prompts = text.lines().filter(|line| line.starts_with("[USER]: ")).count();
         let is_prompt = |event: &&Event| event.kind.as_str() == "user.prompt";

@@ -1,9 +1,9 @@
 //! What a model said of a session, beside and in the place of what is found without one.
 
 use event::payload::{ModelFact, ModelWords};
-use projection::document::{Document, Format, Head, Options};
-use projection::status::{ProcessEvidence, StatusState, Summary, summary, verdict};
-use projection::{Chronicle, DigestFact, Facts, Origin, Projection, TitleOrigin};
+use projection::document::{Document, DocumentHead, Format, Options};
+use projection::status::{ProcessEvidence, StatusState, StatusSummary, summary, verdict};
+use projection::{Chronicle, DigestFact, FactOrigin, Facts, Projection, TitleOrigin};
 use serde_json::json;
 
 use crate::given::Log;
@@ -44,7 +44,7 @@ fn a_fact_of_a_model_takes_the_place_of_what_it_names() {
     let mut log = Log::started();
     log.prompt("Please write the stream parser in src/stream.rs");
     log.prompt("From now on always use tabs.");
-    let texts = |log: &Log| -> Vec<(Origin, String)> {
+    let texts = |log: &Log| -> Vec<(FactOrigin, String)> {
         let facts = chronicle(log).chapters().next().unwrap().facts;
         facts.into_iter().map(|fact: DigestFact| (fact.origin, fact.text)).collect()
     };
@@ -69,12 +69,12 @@ fn a_fact_of_a_model_takes_the_place_of_what_it_names() {
     let by = |origin| after.iter().filter(move |(by, _)| *by == origin).map(|(_, text)| text);
     // On one line, without what says nothing.
     assert_eq!(
-        by(Origin::Model).collect::<Vec<_>>(),
+        by(FactOrigin::Model).collect::<Vec<_>>(),
         ["A stream parser in `src/stream.rs`", "It rains"]
     );
     // All else that was found stands.
     let stays = before[1..].iter().map(|fact| &fact.text);
-    assert_eq!(by(Origin::Heuristic).collect::<Vec<_>>(), stays.collect::<Vec<_>>());
+    assert_eq!(by(FactOrigin::Heuristic).collect::<Vec<_>>(), stays.collect::<Vec<_>>());
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn what_comes_late_belongs_to_the_epoch_it_is_about() {
     let chronicle = chronicle(&log);
     let titles: Vec<_> = chronicle.chapters().map(|chapter| chapter.title().unwrap()).collect();
     let title = |title: &str, origin| (title.to_owned(), origin);
-    assert_eq!(titles[0], title("A parser for streams", Origin::Model));
-    assert_eq!(titles[1], title("Now add tests for it", Origin::Heuristic));
-    let told = chronicle
-        .chapters()
-        .map(|chapter| chapter.facts.iter().filter(|fact| fact.origin == Origin::Model).count());
+    assert_eq!(titles[0], title("A parser for streams", FactOrigin::Model));
+    assert_eq!(titles[1], title("Now add tests for it", FactOrigin::Heuristic));
+    let told = chronicle.chapters().map(|chapter| {
+        chapter.facts.iter().filter(|fact| fact.origin == FactOrigin::Model).count()
+    });
     assert_eq!(told.collect::<Vec<_>>(), [1, 0]);
     assert_eq!(Chronicle::load(&chronicle.save().unwrap()), Some(chronicle));
 }
@@ -129,7 +129,7 @@ fn a_title_that_somebody_gave_is_better_than_one_of_a_model() {
 
 #[test]
 fn the_middle_line_is_a_models_until_another_turn_is_over() {
-    let lines = |log: &Log| -> Summary {
+    let lines = |log: &Log| -> StatusSummary {
         let mut state = StatusState::default();
         log.events.iter().for_each(|event| state.apply(event));
         let state = StatusState::load(&state.save().unwrap()).unwrap();
@@ -144,18 +144,18 @@ fn the_middle_line_is_a_models_until_another_turn_is_over() {
     log.prompt("Build it.");
     log.use_tool("Write", json!({"file_path": "/home/dev/app/src/parser.rs"}));
     log.end("completed");
-    let found = Some(("wrote parser.rs".to_owned(), Origin::Heuristic));
+    let found = Some(("wrote parser.rs".to_owned(), FactOrigin::Heuristic));
     assert_eq!(told(&log), found);
     let status = lines(&log).current;
     lately(&mut log, 5, &format!("wrote the parser with hunter2 {}", "and more ".repeat(40)));
     let (line, origin) = told(&log).unwrap();
     assert!(line.starts_with("wrote the parser with [redacted]") && line.chars().count() <= 120);
-    assert_eq!(origin, Origin::Model);
+    assert_eq!(origin, FactOrigin::Model);
     // Nothing happened by its being told.
     assert_eq!(lines(&log).current, status);
     // It stands while the next turn goes on, and no longer.
     log.prompt("And now the tests.");
-    assert_eq!(told(&log).unwrap().1, Origin::Model);
+    assert_eq!(told(&log).unwrap().1, FactOrigin::Model);
     log.end("completed");
     assert_eq!(told(&log), found);
     // What comes too late is about less than was done.
@@ -177,7 +177,7 @@ fn a_document_tells_the_talk_alone() {
     tell(&mut log, ModelWords { title: Some("A parser".to_owned()), ..about(1, 2) });
     let mut facts = Facts::default();
     log.events.iter().for_each(|event| facts.apply(event));
-    let head = Head::of(&log.events[0].session_id, &facts);
+    let head = DocumentHead::from_facts(&log.events[0].session_id, &facts);
     let mut document = Document::new(Format::Plain, head, Options::default());
     let mut text = String::new();
     log.events.iter().for_each(|event| document.push(event, &mut text));

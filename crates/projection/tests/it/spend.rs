@@ -3,7 +3,8 @@
 use event::SessionId;
 use expect_test::{Expect, expect};
 use projection::{
-    Basis, Day, Facts, Grouping, PriceTable, Projection, Spending, Spent, Tokens, Within,
+    Basis, Day, Facts, Grouping, PriceTable, Projection, Spending, SpendingFilter, Spent,
+    TokenTotals,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn folded(log: &Log) -> Facts {
 fn spent(model: &str, usage: Value) -> (Option<String>, Basis) {
     let mut log = Log::new();
     log.add("step.completed", json!({"model": model, "usage": usage}));
-    let spent = Spent::of(&folded(&log), &PriceTable::shipped());
+    let spent = Spent::from_facts(&folded(&log), &PriceTable::shipped());
     (spent.money.usd.map(|usd| usd.to_string()), spent.basis())
 }
 
@@ -81,7 +82,7 @@ fn a_long_context_costs_more_by_request() {
     let mut log = Log::new();
     log.step("claude-sonnet-4-5", 150_000, 0);
     log.step("claude-sonnet-4-5", 150_000, 0);
-    let spent = Spent::of(&folded(&log), &PriceTable::shipped());
+    let spent = Spent::from_facts(&folded(&log), &PriceTable::shipped());
     assert_eq!(spent.money.usd.unwrap().to_string(), "0.9", "two short requests are no long one");
 }
 
@@ -105,7 +106,7 @@ fn what_the_provider_says_it_costs_goes_first() {
 fn tokens_are_exact_where_money_is_only_estimated() {
     let mut log = Log::new();
     log.step("claude-opus-4-5", 1, 1);
-    let spent = Spent::of(&folded(&log), &PriceTable::shipped());
+    let spent = Spent::from_facts(&folded(&log), &PriceTable::shipped());
     assert_eq!((spent.tokens_basis, spent.money.basis), (Basis::Exact, Basis::Estimated));
 }
 
@@ -127,7 +128,7 @@ fn known_money_is_shown_beside_what_has_no_price() {
     let mut log = Log::new();
     log.step("claude-opus-4-5", 1_000_000, 0);
     log.step("nobody-knows", 1, 1);
-    let spent = Spent::of(&folded(&log), &PriceTable::shipped());
+    let spent = Spent::from_facts(&folded(&log), &PriceTable::shipped());
     assert_eq!(
         (spent.money.usd.unwrap().to_string().as_str(), spent.basis()),
         ("5", Basis::Incomplete)
@@ -136,21 +137,21 @@ fn known_money_is_shown_beside_what_has_no_price() {
 
 #[test]
 fn nothing_costs_nothing() {
-    let spent = Spent::of(&folded(&Log::started()), &PriceTable::shipped());
+    let spent = Spent::from_facts(&folded(&Log::started()), &PriceTable::shipped());
     assert_eq!(spent.money.usd.map(|usd| usd.to_string()).as_deref(), Some("0"));
     assert_eq!(spent.basis(), Basis::Exact);
-    assert_eq!(*Spending::by(Grouping::Daily).total(), spent);
+    assert_eq!(*Spending::grouped_by(Grouping::Daily).total(), spent);
 }
 
 #[track_caller]
 fn check(grouping: Grouping, expected: Expect) {
-    check_within(grouping, Within::default(), expected);
+    check_within(grouping, SpendingFilter::default(), expected);
 }
 
 #[track_caller]
-fn check_within(grouping: Grouping, within: Within, expected: Expect) {
+fn check_within(grouping: Grouping, within: SpendingFilter, expected: Expect) {
     let prices = PriceTable::shipped();
-    let mut spending = Spending::by(grouping).within(within);
+    let mut spending = Spending::grouped_by(grouping).within(within);
     let mut first = Log::started();
     first.step("claude-opus-4-5", 1_000, 100);
     first.step("claude-haiku-4-5", 10, 1);
@@ -167,7 +168,7 @@ fn check_within(grouping: Grouping, within: Within, expected: Expect) {
     spending.add(&SessionId::new("cursor:3").unwrap(), "cursor", &folded(&silent), &prices);
 
     let row = |key: Option<&str>, provider: Option<&str>, model: Option<&str>, spent: &Spent| {
-        let Tokens { requests, input, output, .. } = spent.tokens;
+        let TokenTotals { requests, input, output, .. } = spent.tokens;
         let usd = spent.money.usd.map_or("-".to_owned(), |usd| usd.to_string());
         let names = [key, provider, model].map(|name| name.unwrap_or("-")).join(" ");
         format!("{names}: {requests} {input} {output} ${usd} {}\n", spent.basis().as_str())
@@ -215,7 +216,7 @@ fn use_is_grouped_by_time() {
 #[test]
 fn a_session_counts_with_the_days_and_the_project_that_are_meant() {
     let day = |text: &str| Some(text.parse::<Day>().unwrap());
-    let days = Within { since: day("2026-11-17"), until: day("2026-11-30"), project: None };
+    let days = SpendingFilter { since: day("2026-11-17"), until: day("2026-11-30"), project: None };
     check_within(
         Grouping::Daily,
         days,
@@ -225,7 +226,7 @@ fn a_session_counts_with_the_days_and_the_project_that_are_meant() {
         total - -: 1 2000 0 $0.01 incomplete
     "#]],
     );
-    let since = Within { since: day("2026-11-30"), ..Within::default() };
+    let since = SpendingFilter { since: day("2026-11-30"), ..SpendingFilter::default() };
     check_within(
         Grouping::Model,
         since,
@@ -236,7 +237,8 @@ fn a_session_counts_with_the_days_and_the_project_that_are_meant() {
     "#]],
     );
     for project in ["org/lib", "lib", "/home/dev/lib"] {
-        let there = Within { project: Some(project.to_owned()), ..Within::default() };
+        let there =
+            SpendingFilter { project: Some(project.to_owned()), ..SpendingFilter::default() };
         check_within(
             Grouping::Project,
             there,
@@ -313,12 +315,12 @@ fn weeks_belong_to_the_year_of_their_thursday() {
 fn a_users_table_is_read_and_checked() {
     let own = r#"{"version": 1, "models": {"mine": {"input": 1, "output": 0.5}}, "aliases": {"my": "mine"}}"#;
     let table = PriceTable::parse(own).unwrap();
-    let tokens = Tokens {
+    let tokens = TokenTotals {
         requests: 1,
         input: MILLION,
         output: MILLION,
         cache_read: MILLION,
-        ..Tokens::default()
+        ..TokenTotals::default()
     };
     assert_eq!(table.cost(Some("my"), 0, &tokens).unwrap().to_string(), "2.5");
     assert_eq!(table.cost(Some("claude-opus-4-5"), 0, &tokens), None);
@@ -342,7 +344,7 @@ fn the_largest_context_that_is_exceeded_has_the_price() {
     let table = r#"{"version": 1, "models": {"my": {"input": 1, "output": 1, "above": [
         {"context_tokens": 256000, "input": 3}, {"context_tokens": 128000, "input": 2}]}}}"#;
     let table = PriceTable::parse(table).unwrap();
-    let tokens = Tokens { requests: 1, input: MILLION, ..Tokens::default() };
+    let tokens = TokenTotals { requests: 1, input: MILLION, ..TokenTotals::default() };
     let cost = |above| table.cost(Some("my"), above, &tokens).unwrap().to_string();
     assert_eq!([0, 128_000, 200_000, 272_000].map(cost), ["1", "2", "2", "3"]);
 }

@@ -3,8 +3,8 @@
 use event::{Confidence, Event, Source, Time};
 use projection::Projection;
 use projection::status::{
-    Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord, Status,
-    StatusState, Verdict, Want, attention, summary, verdict,
+    AttentionKind, Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord,
+    Status, StatusState, Verdict, attention, summary, verdict,
 };
 use serde_json::{Value, json};
 
@@ -537,7 +537,7 @@ fn a_failed_turn_says_why() {
 }
 
 /// What a session wants so many seconds after its last event.
-fn wanted(case: &Case, secs: i64) -> Option<Want> {
+fn wanted(case: &Case, secs: i64) -> Option<AttentionKind> {
     let verdict = case.verdict(secs);
     attention(&case.state(), &case.observed, &verdict, case.later(secs)).map(|wanted| wanted.want)
 }
@@ -549,17 +549,17 @@ fn what_is_wanted_of_a_person_follows_from_what_is_so() {
         let asked = json!({"approval_id": "a1", "tool": "Bash", "input": input});
         Case::prompted().add("approval.requested", asked)
     };
-    assert_eq!(wanted(&asks("git push --force"), 0), Some(Want::RiskyApproval));
-    assert_eq!(wanted(&asks("cargo test"), 0), Some(Want::Approval));
+    assert_eq!(wanted(&asks("git push --force"), 0), Some(AttentionKind::RiskyApproval));
+    assert_eq!(wanted(&asks("cargo test"), 0), Some(AttentionKind::Approval));
     let question = json!({"request_id": "q1", "prompt": "Which?", "status": "pending"});
     let question = Case::prompted().add("external.input", question);
-    assert_eq!(wanted(&question, 0), Some(Want::Question));
+    assert_eq!(wanted(&question, 0), Some(AttentionKind::Question));
     let failed = json!({"agent_id": "", "error": "overloaded"});
     let failed = Case::prompted().add("turn.completed", failed);
-    assert_eq!(wanted(&failed, 0), Some(Want::Failed));
+    assert_eq!(wanted(&failed, 0), Some(AttentionKind::Failed));
     let open = Case::prompted().process(Life::Alive);
     assert_eq!(wanted(&open, 9 * MINUTE), None);
-    assert_eq!(wanted(&open, 10 * MINUTE), Some(Want::Stuck));
+    assert_eq!(wanted(&open, 10 * MINUTE), Some(AttentionKind::Stuck));
     // A tool may take as long as it likes, and an agent that says that it is busy is not stuck.
     let building = Case::prompted().call("Bash", json!({"command": "make"})).process(Life::Alive);
     assert_eq!(wanted(&building, 30 * MINUTE), None);
@@ -567,21 +567,27 @@ fn what_is_wanted_of_a_person_follows_from_what_is_so() {
     assert_eq!(wanted(&busy, 10 * MINUTE), None);
     let exited = Case::prompted().end("completed").add("session.exited", json!({}));
     assert_eq!(wanted(&exited, 0), None);
-    let ordered = [Want::RiskyApproval, Want::Approval, Want::Question, Want::Failed, Want::Stuck];
-    assert!(ordered.is_sorted() && ordered.iter().all(|want| *want < Want::Finished));
+    let ordered = [
+        AttentionKind::RiskyApproval,
+        AttentionKind::Approval,
+        AttentionKind::Question,
+        AttentionKind::Failed,
+        AttentionKind::Stuck,
+    ];
+    assert!(ordered.is_sorted() && ordered.iter().all(|want| *want < AttentionKind::Finished));
 }
 
 #[test]
 fn what_is_finished_wants_somebody_until_it_was_seen() {
     let case = Case::prompted().end("completed");
-    assert_eq!(wanted(&case, 0), Some(Want::Finished));
-    assert_eq!(wanted(&case, 10 * MINUTE), Some(Want::Finished));
+    assert_eq!(wanted(&case, 0), Some(AttentionKind::Finished));
+    assert_eq!(wanted(&case, 10 * MINUTE), Some(AttentionKind::Finished));
     let note = json!({"text": "seen", "about": "seen"});
     let seen = case.add("note", note);
     assert_eq!(wanted(&seen, 0), None);
     let mut again = seen;
     again.log.prompt("And now?");
-    assert_eq!(wanted(&again.end("completed"), 0), Some(Want::Finished));
+    assert_eq!(wanted(&again.end("completed"), 0), Some(AttentionKind::Finished));
 }
 
 #[test]

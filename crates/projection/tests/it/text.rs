@@ -1,18 +1,18 @@
 //! A session as text.
 
 use expect_test::{Expect, expect};
-use projection::{CHUNK_CHARS_MAX, Calls, SessionText};
+use projection::{CHUNK_CHARS_MAX, CallStyle, SessionText};
 use serde_json::{Value, json};
 
 use crate::given::{Log, amends};
 
-fn chunks(log: &Log, calls: Calls, chunk_chars_max: usize) -> Vec<String> {
+fn chunks(log: &Log, calls: CallStyle, chunk_chars_max: usize) -> Vec<String> {
     let mut text = SessionText::new(calls, chunk_chars_max);
     log.events.iter().for_each(|event| text.apply(event));
     text.finish()
 }
 
-fn text(log: &Log, calls: Calls) -> String {
+fn text(log: &Log, calls: CallStyle) -> String {
     chunks(log, calls, CHUNK_CHARS_MAX).concat()
 }
 
@@ -20,14 +20,14 @@ fn text(log: &Log, calls: Calls) -> String {
 fn check(tell: impl FnOnce(&mut Log), expected: Expect) {
     let mut log = Log::started();
     tell(&mut log);
-    expected.assert_eq(&text(&log, Calls::OneByOne));
+    expected.assert_eq(&text(&log, CallStyle::OneByOne));
 }
 
 #[track_caller]
 fn check_activity(tell: impl FnOnce(&mut Log), expected: Expect) {
     let mut log = Log::started();
     tell(&mut log);
-    expected.assert_eq(&text(&log, Calls::AsActivity));
+    expected.assert_eq(&text(&log, CallStyle::AsActivity));
 }
 
 /// The line of one call.
@@ -115,7 +115,7 @@ fn long_texts_are_cut_at_words() {
     let mut log = Log::started();
     log.prompt(&"größer ".repeat(1_000));
     log.say("m1", &"日本語".repeat(1_000));
-    let text = text(&log, Calls::OneByOne);
+    let text = text(&log, CallStyle::OneByOne);
     let (prompt, answer) = text.split_once("\n\n").unwrap();
     let prompt = prompt.strip_prefix("[USER]: ").unwrap();
     assert!((1_980..=2_000).contains(&prompt.chars().count()) && prompt.ends_with("größer…"));
@@ -347,7 +347,7 @@ fn files_are_told_by_their_folder() {
     let reads = |paths: &[&str]| {
         let mut log = Log::started();
         paths.iter().for_each(|path| read(&mut log, path));
-        text(&log, Calls::AsActivity)
+        text(&log, CallStyle::AsActivity)
     };
     let told = [
         reads(&["src/a.rs"]),
@@ -424,7 +424,7 @@ fn commands_are_told_by_their_programs() {
                 log.result(&call_id, "ok");
             }
         }
-        text(&log, Calls::AsActivity).replace("\n\n", " / ")
+        text(&log, CallStyle::AsActivity).replace("\n\n", " / ")
     };
     let told = [
         commands(&["cargo test"], 0),
@@ -526,8 +526,8 @@ fn a_chunk_has_whole_lines_and_the_rest_begins_the_next() {
     for number in 0..20 {
         log.prompt(&format!("{number} {}", "word ".repeat(40)));
     }
-    let whole = text(&log, Calls::AsActivity);
-    let chunks = chunks(&log, Calls::AsActivity, 1_000);
+    let whole = text(&log, CallStyle::AsActivity);
+    let chunks = chunks(&log, CallStyle::AsActivity, 1_000);
     assert!(chunks.len() > 3);
     for chunk in &chunks {
         assert!(chunk.chars().count() <= 1_000 && chunk.starts_with("[USER]: "));
@@ -539,7 +539,7 @@ fn a_chunk_has_whole_lines_and_the_rest_begins_the_next() {
 fn a_line_that_fits_no_chunk_is_taken_apart() {
     let mut log = Log::started();
     log.prompt(&format!("{}\n{}", "ü".repeat(600), "日".repeat(1_200)));
-    let chunks = chunks(&log, Calls::AsActivity, 1_000);
+    let chunks = chunks(&log, CallStyle::AsActivity, 1_000);
     let chars: Vec<usize> = chunks.iter().map(|chunk| chunk.chars().count()).collect();
     assert_eq!(chars, [608, 1_000, 200]);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 #[track_caller]
 fn check(tool: &str, input: Value, expected: Expect) {
-    let used = ToolUse::of(tool, &Raw::from_value(&input).unwrap());
+    let used = ToolUse::from_call(tool, &Raw::from_value(&input).unwrap());
     expected.assert_eq(&format!("{:?} {:?}", used.deed, used.object));
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::given::{Log, amends, inherited};
 
 fn turns(log: &Log) -> Vec<Turn> {
-    Turns::of(log.events.iter().cloned().map(Ok::<_, ()>)).unwrap()
+    Turns::from_events(log.events.iter().cloned().map(Ok::<_, ()>)).unwrap()
 }
 
 #[track_caller]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use journal::{Journal, Selection};
 use projection::{
-    CHUNK_CHARS_MAX, Calls, Chapter, Chronicle, Origin, SessionText, digest, redacted,
+    CHUNK_CHARS_MAX, CallStyle, Chapter, Chronicle, FactOrigin, SessionText, digest, redacted,
 };
 use redact::Redactor;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct DigestSummary {
     pub title: Option<String>,
     /// The source of the title.
     #[serde(default)]
-    pub title_origin: Option<Origin>,
+    pub title_origin: Option<FactOrigin>,
     pub summary: String,
 }
 
@@ -102,7 +102,7 @@ impl Segment {
         journal: &Journal,
     ) -> Result<TranscriptStats, SegmentError> {
         let SegmentMeta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
-        let mut text = SessionText::new(Calls::AsActivity, CHUNK_CHARS_MAX);
+        let mut text = SessionText::new(CallStyle::AsActivity, CHUNK_CHARS_MAX);
         let mut redactor = Redactor::new();
         let (mut records, mut unknown) = (0_u64, 0_u64);
         let selection = Selection { from_seq: *from_seq, to_seq: *to_seq, ..Selection::all() };

@@ -1,7 +1,8 @@
 //! Events in, blocks out.
 //!
-//! A call is told together with its result, so what comes behind a call waits for that; only so
-//! much, and never longer than the turn. A fuller account of something that was told is left out.
+//! A call is written together with its result, so the blocks behind a call wait for the result:
+//! at most [`HELD_MAX`] of them, and never beyond the turn. Amendments are left out, because the
+//! first account is written already.
 
 use std::collections::VecDeque;
 
@@ -13,12 +14,12 @@ use event::payload::{
 use event::{Event, Kind};
 
 use super::Options;
-use super::block::{Block, Call};
+use super::block::{CallBlock, DocumentBlock};
 use super::call;
 use super::clean::Clean;
-use crate::mark::Mark;
-use crate::recent::Recent;
-use crate::torn::{News, Torn};
+use crate::id_hash::IdHash;
+use crate::ring_buffer::RingBuffer;
+use crate::torn::{EventNovelty, TornRecords};
 
 /// Blocks that wait for the result of a call. When there are more, the call is told without.
 const HELD_MAX: usize = 200;
@@ -27,34 +28,34 @@ const HELD_MAX: usize = 200;
 const OVER_MAX: usize = 64;
 
 /// Tells a session, event by event.
-pub(crate) struct Teller {
+pub(crate) struct BlockBuilder {
     options: Options,
     seq: u64,
-    torn: Torn,
+    torn: TornRecords,
     turn: u64,
     is_in_turn: bool,
-    over: Recent<Mark, OVER_MAX>,
+    over: RingBuffer<IdHash, OVER_MAX>,
     is_inherited: bool,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldBlock>,
     /// The last error that was told, which the end of the turn often repeats.
     last_error: Option<String>,
 }
 
-enum Held {
-    Told(Block),
+enum HeldBlock {
+    Told(DocumentBlock),
     /// Waits for its result.
-    Open(Mark, Call),
+    Open(IdHash, CallBlock),
 }
 
-impl Teller {
-    pub(crate) fn new(options: Options) -> Teller {
-        Teller {
+impl BlockBuilder {
+    pub(crate) fn new(options: Options) -> BlockBuilder {
+        BlockBuilder {
             options,
             seq: 0,
-            torn: Torn::default(),
+            torn: TornRecords::default(),
             turn: 0,
             is_in_turn: false,
-            over: Recent::default(),
+            over: RingBuffer::default(),
             is_inherited: false,
             held: VecDeque::new(),
             last_error: None,
@@ -67,7 +68,7 @@ impl Teller {
             return;
         }
         self.seq = event.seq;
-        if self.torn.look_at(event) == News::Again {
+        if self.torn.look_at(event) == EventNovelty::Again {
             return;
         }
         self.cross_fork(event);
@@ -75,20 +76,20 @@ impl Teller {
             Kind::UserPrompt => self.prompt(event, clean),
             Kind::AssistantMessage => {
                 let Some(said) = event.readable::<AssistantMessage>() else { return };
-                self.answer(event, Block::Answer(content(&said.content, clean)));
+                self.answer(event, DocumentBlock::Answer(content(&said.content, clean)));
             }
             Kind::AssistantThinking if self.options.shows_thinking => {
                 let Some(thought) = event.readable::<AssistantThinking>() else { return };
-                self.answer(event, Block::Thinking(clean.text(&thought.thinking)));
+                self.answer(event, DocumentBlock::Thinking(clean.text(&thought.thinking)));
             }
             Kind::ToolCall => {
                 let Some(called) = event.readable::<ToolCall>() else { return };
-                let turn = event.turn_id.as_deref().map(Mark::of);
+                let turn = event.turn_id.as_deref().map(IdHash::from_id);
                 if !turn.is_some_and(|turn| self.over.contains(&turn)) {
                     self.open_turn(event);
                 }
                 let call = call::call(&called, clean, self.options.input_max);
-                self.hold(Held::Open(Mark::of(&called.call_id), call));
+                self.hold(HeldBlock::Open(IdHash::from_id(&called.call_id), call));
             }
             Kind::ToolResult => self.result(event, clean),
             Kind::TurnCompleted => self.complete(event, clean),
@@ -100,28 +101,28 @@ impl Teller {
                 let compaction = event.readable::<Compaction>().unwrap_or_default();
                 let contents = compaction.entries.iter().filter_map(|entry| entry.content.as_ref());
                 let texts: Vec<String> = contents.map(|content| call::parts(&content.0)).collect();
-                self.tell(Block::Compacted { summary: clean.text(&texts.join("\n\n")) });
+                self.tell(DocumentBlock::Compacted { summary: clean.text(&texts.join("\n\n")) });
             }
             _ => {
                 if let Some(remark) = remark(event) {
-                    self.tell(Block::Remark(clean.text(&remark)));
+                    self.tell(DocumentBlock::Remark(clean.text(&remark)));
                 }
             }
         }
     }
 
     /// The next block that waits for nothing.
-    pub(crate) fn next(&mut self) -> Option<Block> {
+    pub(crate) fn next(&mut self) -> Option<DocumentBlock> {
         let is_full = self.held.len() > HELD_MAX;
         match self.held.front()? {
-            Held::Open(..) if !is_full => None,
-            _ => self.held.pop_front().map(Held::block),
+            HeldBlock::Open(..) if !is_full => None,
+            _ => self.held.pop_front().map(HeldBlock::block),
         }
     }
 
     /// The next block there is, whatever it waits for.
-    pub(crate) fn next_left(&mut self) -> Option<Block> {
-        self.held.pop_front().map(Held::block)
+    pub(crate) fn next_left(&mut self) -> Option<DocumentBlock> {
+        self.held.pop_front().map(HeldBlock::block)
     }
 
     fn prompt(&mut self, event: &Event, clean: &mut Clean<'_>) {
@@ -131,11 +132,11 @@ impl Teller {
             self.open_turn(event);
         }
         let text = content(&prompt.content, clean);
-        self.tell(Block::Prompt { text, is_queued: prompt.queued });
+        self.tell(DocumentBlock::Prompt { text, is_queued: prompt.queued });
     }
 
-    fn answer(&mut self, event: &Event, block: Block) {
-        let (Block::Answer(text) | Block::Thinking(text)) = &block else { return };
+    fn answer(&mut self, event: &Event, block: DocumentBlock) {
+        let (DocumentBlock::Answer(text) | DocumentBlock::Thinking(text)) = &block else { return };
         if !text.trim().is_empty() {
             self.open_turn(event);
             self.tell(block);
@@ -144,14 +145,14 @@ impl Teller {
 
     fn result(&mut self, event: &Event, clean: &mut Clean<'_>) {
         let Some(result) = event.readable::<ToolResult>() else { return };
-        let mark = Mark::of(&result.call_id);
+        let mark = IdHash::from_id(&result.call_id);
         let output_max = self.options.output_max;
         let place = self.held.iter().position(|held| held.waits_for(mark));
         match place.and_then(|place| self.held.get_mut(place)) {
             Some(held) => held.settle(&result, clean, output_max),
             None => {
                 let call = call::late(&result, clean, output_max);
-                self.tell(Block::Call(call));
+                self.tell(DocumentBlock::Call(call));
             }
         }
     }
@@ -160,15 +161,15 @@ impl Teller {
         let completed = event.readable::<TurnCompleted>().unwrap_or_default();
         match completed.stop_reason {
             Some(StopReason::Interrupted) => {
-                self.tell(Block::Interrupted("Interrupted by the user".to_owned()));
+                self.tell(DocumentBlock::Interrupted("Interrupted by the user".to_owned()));
             }
             Some(StopReason::Died) => {
-                self.tell(Block::Interrupted(
+                self.tell(DocumentBlock::Interrupted(
                     "The agent ended in the middle of its work".to_owned(),
                 ));
             }
             Some(StopReason::MaxTurnsHit | StopReason::BudgetExhausted) => {
-                self.tell(Block::Interrupted("Stopped at a limit".to_owned()));
+                self.tell(DocumentBlock::Interrupted("Stopped at a limit".to_owned()));
             }
             _ => {}
         }
@@ -176,14 +177,14 @@ impl Teller {
             self.error(error, clean);
         }
         if let Some(turn_id) = &event.turn_id {
-            self.over.push(Mark::of(turn_id));
+            self.over.push(IdHash::from_id(turn_id));
         }
         self.is_in_turn = false;
     }
 
     fn error(&mut self, message: &str, clean: &mut Clean<'_>) {
         if self.last_error.as_deref() != Some(message) {
-            self.tell(Block::Error(clean.text(message)));
+            self.tell(DocumentBlock::Error(clean.text(message)));
             self.last_error = Some(message.to_owned());
         }
     }
@@ -196,57 +197,57 @@ impl Teller {
         self.last_error = None;
         self.turn += 1;
         // What still waits belongs to the turn before.
-        self.held.iter_mut().for_each(Held::give_up);
-        self.tell(Block::Turn { number: self.turn, at: event.created_at });
+        self.held.iter_mut().for_each(HeldBlock::give_up);
+        self.tell(DocumentBlock::Turn { number: self.turn, at: event.created_at });
     }
 
     /// Says where a fork stops showing what another session did.
     fn cross_fork(&mut self, event: &Event) {
         let is_inherited = event.fork_origin().is_some();
         if self.is_inherited && !is_inherited && event.kind != Kind::SessionStarted {
-            self.tell(Block::Remark("From here on it is a session of its own".to_owned()));
+            self.tell(DocumentBlock::Remark("From here on it is a session of its own".to_owned()));
         }
         self.is_inherited = is_inherited;
     }
 
-    fn tell(&mut self, block: Block) {
-        self.hold(Held::Told(block));
+    fn tell(&mut self, block: DocumentBlock) {
+        self.hold(HeldBlock::Told(block));
     }
 
-    fn hold(&mut self, held: Held) {
+    fn hold(&mut self, held: HeldBlock) {
         self.held.push_back(held);
     }
 }
 
-impl Held {
-    fn waits_for(&self, mark: Mark) -> bool {
-        matches!(self, Held::Open(open, _) if *open == mark)
+impl HeldBlock {
+    fn waits_for(&self, mark: IdHash) -> bool {
+        matches!(self, HeldBlock::Open(open, _) if *open == mark)
     }
 
     fn settle(&mut self, result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) {
-        if let Held::Open(_, call) = self {
+        if let HeldBlock::Open(_, call) = self {
             let mut call = call.clone();
             call::add_result(&mut call, result, clean, output_max);
-            *self = Held::Told(Block::Call(call));
+            *self = HeldBlock::Told(DocumentBlock::Call(call));
         }
     }
 
     fn give_up(&mut self) {
-        if let Held::Open(_, call) = self {
-            *self = Held::Told(without_result(call.clone()));
+        if let HeldBlock::Open(_, call) = self {
+            *self = HeldBlock::Told(without_result(call.clone()));
         }
     }
 
-    fn block(self) -> Block {
+    fn block(self) -> DocumentBlock {
         match self {
-            Held::Told(block) => block,
-            Held::Open(_, call) => without_result(call),
+            HeldBlock::Told(block) => block,
+            HeldBlock::Open(_, call) => without_result(call),
         }
     }
 }
 
-fn without_result(call: Call) -> Block {
-    Block::Call(Call { how: "no result".to_owned(), ..call })
+fn without_result(call: CallBlock) -> DocumentBlock {
+    DocumentBlock::Call(CallBlock { how: "no result".to_owned(), ..call })
 }
 
 fn content(content: &Content, clean: &mut Clean<'_>) -> String {

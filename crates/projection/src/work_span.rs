@@ -1,8 +1,8 @@
-//! When somebody worked in a session, and what was done.
+//! When there was work in a session, and what was done.
 //!
-//! A stretch lasts while one turn follows the other without a long pause. A result is what was
-//! waited for, so the wait for it is no pause however long it took. Each epoch has stretches of
-//! its own. Events a session inherited were worked at elsewhere.
+//! A span lasts while one turn follows the other without a long pause. The wait for the result of a
+//! call is no pause, however long it took. Each epoch has spans of its own. Inherited events belong
+//! to the spans of the session they come from.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::epoch::{EpochCount, is_content};
-use crate::mark::Mark;
-use crate::recent::Recent;
+use crate::id_hash::IdHash;
+use crate::ring_buffer::RingBuffer;
 use crate::tool::{Deed, ToolUse, has_failed};
 use crate::tool_lines::within;
-use crate::torn::{News, Torn};
+use crate::torn::{EventNovelty, TornRecords};
 use crate::turn_machine::is_told_end;
 
-/// A pause after which somebody goes on with something, rather than on.
+/// A pause that ends a span of work.
 pub const PAUSE_MILLIS: u64 = 30 * 60 * 1_000;
 
 /// Different files, branches and pull requests that are counted in a stretch. Further ones are left
 /// out.
 const TOUCHED_MAX: usize = 200;
 
-/// Stretches of a session. When there are more the oldest is forgotten.
+/// WorkSpans of a session. When there are more the oldest is forgotten.
 const STRETCHES_MAX: usize = 1_000;
 
 /// Calls whose results may still say that they failed.
 const CALLS_MAX: usize = 256;
 
-/// A time somebody worked without a long pause.
+/// A time of work without a long pause.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct WorkSpan {
     pub epoch: u64,
     pub from_seq: u64,
     pub to_seq: u64,
@@ -57,19 +57,19 @@ pub struct Stretch {
 
 /// The stretches of a session, told from its events in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Stretches {
+pub(crate) struct WorkSpans {
     seq: u64,
-    torn: Torn,
+    torn: TornRecords,
     epochs: EpochCount,
     /// The folder it works in; files in it go by what follows.
     cwd: Option<String>,
-    list: Recent<Stretch, STRETCHES_MAX>,
+    list: RingBuffer<WorkSpan, STRETCHES_MAX>,
     is_turn_open: bool,
-    calls: Recent<Mark, CALLS_MAX>,
+    calls: RingBuffer<IdHash, CALLS_MAX>,
 }
 
-impl Stretches {
-    pub(crate) fn list(&self) -> impl Iterator<Item = &Stretch> {
+impl WorkSpans {
+    pub(crate) fn list(&self) -> impl Iterator<Item = &WorkSpan> {
         self.list.iter()
     }
 
@@ -78,7 +78,7 @@ impl Stretches {
             return;
         }
         self.seq = event.seq;
-        if self.torn.look_at(event) == News::Again || event.fork_origin().is_some() {
+        if self.torn.look_at(event) == EventNovelty::Again || event.fork_origin().is_some() {
             return;
         }
         match event.kind {
@@ -104,7 +104,7 @@ impl Stretches {
         });
         if is_pause {
             self.is_turn_open = false;
-            self.list.push(Stretch::at(event, self.epochs.number()));
+            self.list.push(WorkSpan::starting_at(event, self.epochs.number()));
         }
         self.reach(event);
         if !std::mem::replace(&mut self.is_turn_open, true) {
@@ -119,8 +119,8 @@ impl Stretches {
 
     fn call(&mut self, event: &Event) {
         let Some(call) = event.readable::<ToolCall>() else { return };
-        let used = within(ToolUse::of(&call.tool, &call.input), self.cwd.as_deref());
-        self.calls.push(Mark::of(&call.call_id));
+        let used = within(ToolUse::from_call(&call.tool, &call.input), self.cwd.as_deref());
+        self.calls.push(IdHash::from_id(&call.call_id));
         let line = used.command().unwrap_or_default();
         let is_test = command::tests(line).is_some();
         let is_review = command::is_review(line);
@@ -138,7 +138,7 @@ impl Stretches {
 
     fn result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
-        let mark = Mark::of(&result.call_id);
+        let mark = IdHash::from_id(&result.call_id);
         if self.calls.take(|call| *call == mark).is_some() && has_failed(&result) {
             self.with_last(|last| last.failures += 1);
         }
@@ -146,7 +146,7 @@ impl Stretches {
 
     /// The last stretch goes on up to here.
     fn reach(&mut self, event: &Event) {
-        let is_its_own = |last: &Stretch| millis(last.to, event.created_at) < PAUSE_MILLIS;
+        let is_its_own = |last: &WorkSpan| millis(last.to, event.created_at) < PAUSE_MILLIS;
         // What only the clock says, as the end after a long silence, is not work.
         let counts = is_content(&event.kind) || self.list.back().is_some_and(is_its_own);
         let is_turn_open = self.is_turn_open;
@@ -161,16 +161,16 @@ impl Stretches {
         });
     }
 
-    fn with_last(&mut self, change: impl FnOnce(&mut Stretch)) {
+    fn with_last(&mut self, change: impl FnOnce(&mut WorkSpan)) {
         if let Some(last) = self.list.back_mut() {
             change(last);
         }
     }
 }
 
-impl Stretch {
-    fn at(event: &Event, epoch: u64) -> Stretch {
-        Stretch {
+impl WorkSpan {
+    fn starting_at(event: &Event, epoch: u64) -> WorkSpan {
+        WorkSpan {
             epoch,
             from_seq: event.seq,
             to_seq: event.seq,

@@ -1,4 +1,4 @@
-//! The last few of something.
+//! A bounded queue that keeps the newest elements.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// At most `MAX` elements, the oldest first. A further one takes the place of the oldest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Recent<T, const MAX: usize>(VecDeque<T>);
+pub(crate) struct RingBuffer<T, const MAX: usize>(VecDeque<T>);
 
-impl<T, const MAX: usize> Recent<T, MAX> {
+impl<T, const MAX: usize> RingBuffer<T, MAX> {
     pub(crate) fn push(&mut self, element: T) {
         // What was saved may have had more room.
         while self.0.len() >= MAX {
@@ -26,13 +26,13 @@ impl<T, const MAX: usize> Recent<T, MAX> {
     }
 }
 
-impl<T, const MAX: usize> Default for Recent<T, MAX> {
-    fn default() -> Recent<T, MAX> {
-        Recent(VecDeque::new())
+impl<T, const MAX: usize> Default for RingBuffer<T, MAX> {
+    fn default() -> RingBuffer<T, MAX> {
+        RingBuffer(VecDeque::new())
     }
 }
 
-impl<T, const MAX: usize> Deref for Recent<T, MAX> {
+impl<T, const MAX: usize> Deref for RingBuffer<T, MAX> {
     type Target = VecDeque<T>;
 
     fn deref(&self) -> &VecDeque<T> {
@@ -40,7 +40,7 @@ impl<T, const MAX: usize> Deref for Recent<T, MAX> {
     }
 }
 
-impl<T, const MAX: usize> DerefMut for Recent<T, MAX> {
+impl<T, const MAX: usize> DerefMut for RingBuffer<T, MAX> {
     fn deref_mut(&mut self) -> &mut VecDeque<T> {
         &mut self.0
     }
