@@ -127,7 +127,7 @@ fn the_agent_says_when_a_turn_is_over() {
 }
 
 #[test]
-fn the_last_words_end_a_run_and_a_second_end_is_only_told() {
+fn last_answer_ends_a_run() {
     check(
         &[Deed::Prompt, Deed::LastWords, Deed::Completed],
         &["start ask 0", "finish done words 1", "info turn.completed"],
@@ -165,7 +165,7 @@ fn texts_are_cut_to_what_a_message_may_hold() {
 }
 
 #[test]
-fn names_that_are_longer_than_any_message_are_cut_too() {
+fn overlong_names_are_cut() {
     let mut log = log(&[(Deed::Prompt, 0), (Deed::Note, 0)]);
     let long = "x".repeat(17 << 20);
     for recorded in &mut log.0 {
@@ -183,7 +183,7 @@ fn deeds() -> impl Strategy<Value = Vec<(Deed, usize)>> {
 
 proptest! {
     #[test]
-    fn every_event_is_told_once_and_every_start_has_one_end(deeds in deeds()) {
+    fn every_start_has_one_end(deeds in deeds()) {
         let log = log(&deeds);
         let told = told(&log, 0);
         let positions: Vec<u64> = told.iter().filter_map(|one| one["position"].as_u64()).collect();

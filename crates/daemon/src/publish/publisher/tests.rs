@@ -102,7 +102,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn what_is_told_is_the_journal_in_its_order_each_event_once(acts in acts()) {
+    fn events_are_published_once_in_order(acts in acts()) {
         let mut stage = Stage::new();
         let over = StopFlag::default();
         over.ask();
@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn all_there_is_before_the_first_time_is_history() {
+fn events_before_the_first_start_are_history() {
     let mut stage = Stage::new();
     stage.record("s", NOW, 3);
     let mut news = stage.news();
@@ -141,7 +141,7 @@ fn all_there_is_before_the_first_time_is_history() {
 }
 
 #[test]
-fn what_somebody_imports_meanwhile_is_history_and_what_is_old_and_seen_now_is_news() {
+fn imported_events_are_not_published() {
     let mut stage = Stage::new();
     let mut news = stage.news();
     let over = StopFlag::default();
@@ -154,7 +154,7 @@ fn what_somebody_imports_meanwhile_is_history_and_what_is_old_and_seen_now_is_ne
 }
 
 #[test]
-fn a_run_that_was_told_is_told_to_its_end_after_a_long_absence() {
+fn published_run_gets_its_end_after_absence() {
     let mut stage = Stage::new();
     let mut news = stage.news();
     let mut wanted = stage.record("s", NOW, 1);
