@@ -434,6 +434,7 @@ impl Chain {
                 names.push(name.to_owned());
             }
         }
+        // Before any change: the caller keeps the message and delivers it again.
         if self.queue.is_full() {
             return Err(ChainError::Behind);
         }
@@ -499,8 +500,10 @@ impl Chain {
                 }
                 self.queue.remove(&work.item);
             }
+            // Not counted as a failed try: the next start resumes the work.
             Ok(StepOutcome::Stopped) => return Ok(ChainFlow::Stop),
             Ok(StepOutcome::Failed) => self.schedule_retry(work, now)?,
+            // A full disk or queue would fail every segment: the caller waits and repeats this one.
             Err(error) if !error.is_about_one() => return Err(error),
             Err(error) if work.is_last_try() => {
                 runtime.alarm("A segment was given up", &error.to_string());
@@ -553,6 +556,7 @@ impl Chain {
     }
 
     fn schedule_retry(&mut self, work: PendingWork, now: Time) -> Result<(), ChainError> {
+        // Later tries have their place in the queue already.
         if work.is_first_try() && self.queue.is_full() {
             return Err(ChainError::Behind);
         }
@@ -572,6 +576,7 @@ impl Chain {
             session => session?,
         };
         let Some(chronicle) = self.chronicle_of(&session)? else { return Ok(None) };
+        // A second report of the same end closes no epoch, so no chapter ends at its `seq`.
         let is_it = |chapter: &projection::Chapter<'_>| {
             chapter.epoch.to_seq == seq && chapter.epoch.closed.is_some()
         };
@@ -597,6 +602,7 @@ impl Chain {
             return Ok(None);
         };
         let chronicle = Arc::new(chronicle);
+        // Under the `seq` it covers: once the session has more events, the cache misses.
         self.read = Some((session.id.clone(), chronicle.seq(), Arc::clone(&chronicle)));
         Ok(Some(chronicle))
     }
@@ -607,6 +613,7 @@ impl Chain {
         }
         while let Some(day) = self.days.first().copied() {
             self.queue_dream(&Dream::Segments(day), runtime)?;
+            // After its dream is queued: a failure in between repeats the dream instead of losing it.
             self.days.remove(&day);
         }
         self.save_state()
@@ -631,6 +638,7 @@ impl Chain {
             }
             _ => {}
         }
+        // Durable, unlike derived files: announced work cannot be rebuilt from the journal.
         write_durably(&folder, STATE, &bytes)?;
         self.saved = bytes;
         Ok(())

@@ -99,6 +99,7 @@ impl Dream {
         started.extend(object_fields(json!({"count": 1, "groups": 1})));
         emit(DreamEvent { tract: "dream", event: "started", fields: started });
         let outcome = self.execute(journal, root, zone, now, &about, emit);
+        // `completed` follows a failure, too: without it the next run would count as a repetition.
         let failed = u64::from(outcome.is_err());
         let mut completed = about;
         completed.extend(object_fields(json!({
@@ -233,6 +234,7 @@ fn update_activities(
         }
         stored.push(StoredActivity { activity, recorded });
     }
+    // After the events: a crash before this line publishes them again.
     Ok(write_durably(&day_folder(root, day), ACTIVITIES, &pretty_json(&stored))?)
 }
 

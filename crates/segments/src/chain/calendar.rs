@@ -64,6 +64,7 @@ impl Calendar {
         if self.today.is_none_or(|before| before < today) {
             self.today = Some(today);
             let over: Vec<Day> = self.changed.range(..today).copied().collect();
+            // The changes of today stay for the next midnight.
             self.changed = self.changed.split_off(&today);
             let newest = over.len().saturating_sub(DAYS_MAX);
             due.extend(over.into_iter().skip(newest).map(Dream::Daily));

@@ -118,6 +118,7 @@ pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
         return Ok(());
     }
     let line = format!("{message}\n");
+    // The marker may pass the limit by its own length; it is the last line in any case.
     let is_too_much = end + line.len() as u64 > BYTES_MAX;
     file.write_all(if is_too_much { TRUNCATED } else { line.as_bytes() })
 }
@@ -166,6 +167,7 @@ fn cut_torn_line(file: &mut File) -> io::Result<u64> {
     if last == *b"\n" {
         return Ok(end);
     }
+    // Only after a crash: read the whole log to find its last line end.
     let mut text = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_end(&mut text)?;

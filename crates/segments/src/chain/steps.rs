@@ -195,11 +195,13 @@ impl Chain {
                     errors.push(format!("{handler} exit {code}"));
                     continue;
                 }
+                // Handlers that run end with the daemon, and the next start repeats them.
                 Ok(HandlerStart::Stopped) => return Ok(HandlerResults::Stopped),
                 Err(TaskError::Invalid(why)) => {
                     errors.push(format!("{handler}: {why}"));
                     continue;
                 }
+                // No further starts, but those that run are waited for below.
                 Err(error) => {
                     failure = Some(error.into());
                     break;
@@ -208,6 +210,7 @@ impl Chain {
             let mut like = like.clone();
             like["handler"] = json!(handler);
             like["file"] = json!(file);
+            // Recorded after the start, because the message carries the ref of the run.
             let mut detected = like.clone();
             detected["ref"] = json!(run);
             runs.push((handler, file, run));
