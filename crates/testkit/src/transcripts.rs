@@ -65,7 +65,7 @@ impl Transcripts {
         text.lines().map(|line| serde_json::from_str(line).expect("each is JSON")).collect()
     }
 
-    /// Sets the time of every newer file back to [`AGE`] ago.
+    /// Sets the time of every newer file back to a day ago.
     pub fn age(&self) {
         age(&self.root(), SystemTime::now() - AGE);
     }
