@@ -29,6 +29,7 @@ pub(crate) fn admit(
     let mut is_whole = true;
     for (name, thread) in threads {
         let session = session_id(provider, name);
+        // Asked with every batch: any record may name the folder of the session, or change it.
         let admission = sink.admits(&session, thread.settings.cwd.as_deref());
         if admission != Admission::All {
             is_whole = false;
@@ -45,6 +46,7 @@ fn is_status(draft: &mut Draft) -> bool {
     if draft.kind == Kind::SessionStarted
         && let Some(mut started) = draft.readable::<SessionStarted>()
     {
+        // The title sums up what was said.
         started.title = None;
         draft.data = Raw::from_value(&started).expect("payloads always encode");
         draft.text = None;

@@ -181,12 +181,12 @@ pub enum SourceRole {
 /// What the first bytes of a source say about the sessions it may repeat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LineageHint {
-    /// The session whose history it repeats, if it names one.
+    /// The session that it says it repeats, if it names one.
     pub parent: Option<String>,
     /// A value that all sources with the same beginning share.
     pub family: Option<String>,
-    /// The number of its first record in a history whose earlier part stands in a source of the
-    /// parent, or of its own session.
+    /// The number of its first record in a longer history. The earlier part stands in a source of
+    /// the parent, or of its own session.
     pub begins_at: Option<u64>,
     /// The id by which its records call their session.
     pub named: Option<String>,

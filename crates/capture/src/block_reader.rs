@@ -31,6 +31,7 @@ impl<R: Read> BlockReader<R> {
         let opened = line.windows(open.len()).rposition(|part| part == open.as_bytes());
         let closed = line.windows(close.len()).rposition(|part| part == close.as_bytes());
         if opened.is_some() || closed.is_some() {
+            // The later mark of the line decides; `None` is less than any place.
             self.is_quoted = opened > closed;
         }
     }
@@ -67,9 +68,12 @@ impl<R: Read> RecordReader for BlockReader<R> {
             }
             let line = &kept[line_start..];
             let begins = self.marks.lines.iter().any(|mark| line.starts_with(mark.as_bytes()));
+            // A quote that is never closed must not collect the rest of the file in one block.
             let is_full = kept.len() - start > RECORD_BYTES_MAX;
             if before > 0 && (begins && !self.is_quoted || is_full) {
                 self.ahead = kept.split_off(line_start);
+                // A block begins outside of quotes, also after one that was cut because it was
+                // full.
                 self.is_quoted = false;
                 self.offset += before;
                 return Ok(NextRecord::Whole { offset, bytes: &kept[start..], key: "" });

@@ -1,5 +1,5 @@
-//! Where prompts branch off, in records that name the one they follow: a rewind is a prompt whose
-//! parent another prompt had before.
+//! Where prompts branch off, in records that name the one they follow: a rewind is a prompt with a
+//! parent that another prompt had before.
 
 use event::EventId;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,7 @@ impl Branches {
     pub(crate) fn next(&mut self, parent: Option<&str>, last: Option<EventId>) -> Option<EventId> {
         let known = self.known(parent);
         if let (None, Some(last)) = (known, last) {
+            // Stored with every checkpoint: the number is bounded, and hashes are shorter than ids.
             if self.0.len() == PROMPTS_MAX {
                 self.0.remove(0);
             }

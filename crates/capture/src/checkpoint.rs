@@ -36,7 +36,7 @@ pub(crate) struct Checkpoint {
     /// Size and time of change at the last read. While both are unchanged there is no news.
     pub size: u64,
     pub changed: i64,
-    /// When something was added last, in nanoseconds. Touching a file adds nothing.
+    /// When the source grew last, in nanoseconds. Touching a file is no growth.
     pub grown: i64,
     /// The offset behind the last record that was parsed.
     pub offset: u64,
@@ -92,6 +92,7 @@ impl Checkpoint {
 
     /// Whether its numbers can be those of a file, and can be added up without overflow.
     fn is_plausible(&self) -> bool {
+        // A damaged checkpoint must not make `offset - tail.length` or `generation + 1` overflow.
         let counts = [self.offset, self.records, self.size].into_iter();
         let epochs = self.threads.values().map(|thread| thread.epoch);
         counts.chain(epochs).all(|count| count <= COUNT_MAX)
@@ -118,8 +119,8 @@ impl Checkpoint {
             && self.threads.values().any(|thread| thread.epoch_from.is_some())
     }
 
-    /// Notes when something was added: for a file its last change, for a session in a database the
-    /// time of its last event. Without growth the time never moves forward.
+    /// Notes when the source grew: for a file its last change, for a session in a database the time
+    /// of its last event. Without growth the time never moves forward.
     pub(crate) fn note_growth(
         &mut self,
         source: &Source,
@@ -151,6 +152,8 @@ impl Checkpoint {
 
     /// Whether the file is still the one that was read, up to the offset.
     pub(crate) fn matches_file(&self, file: &File, size: u64) -> io::Result<bool> {
+        // A shorter file was truncated. Both ends together show that a file was rewritten, without
+        // reading all of it.
         Ok(size >= self.offset
             && self.head == fingerprint(file, 0, self.head.length)?
             && self.tail == fingerprint(file, self.offset - self.tail.length, self.tail.length)?)
@@ -180,6 +183,7 @@ impl Checkpoint {
     /// Notes both ends of a compressed file.
     pub(crate) fn note_packed(&mut self, file: &File, size: u64) -> io::Result<()> {
         self.head = fingerprint(file, 0, size.min(HEAD_BYTES as u64))?;
+        // Also bounded by the offset, because `is_plausible` refuses a longer tail.
         let length = size.min(TAIL_BYTES as u64).min(self.offset);
         self.tail = fingerprint(file, size - length, length)?;
         Ok(())
@@ -215,6 +219,7 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
         let sessions = checkpoint.threads.keys().map(|session| session_id(provider, session));
         if checkpoint.is_missing { &mut gone } else { &mut there }.extend(sessions);
     }
+    // A session may have several files, and one that is left is enough.
     gone.retain(|session| !there.contains(session));
     gone
 }
@@ -261,6 +266,7 @@ pub fn file_of_session(source: &str, checkpoint: &str) -> Option<(SessionId, Ses
     }
     let (provider, _) = source.split_once(':')?;
     let place: CheckpointFile = serde_json::from_str(checkpoint).ok()?;
+    // Databases and documents have a watermark. Their sizes do not show whether there is news.
     if place.watermark.is_some() || place.threads.len() != 1 {
         return None;
     }

@@ -90,11 +90,13 @@ impl CheckpointStat {
 
     /// Whether the file did not change since, and nothing held back is due.
     pub(crate) fn is_current(&self, source: &Source, metadata: &Metadata, now: Time) -> bool {
+        // The file of a database changes with every session in it, the digest only with this one.
         if source.digest.is_some() {
             return self.digest == source.digest
                 && self.file() == file_of(metadata)
                 && !self.is_missing;
         }
+        // A rest or a held event is due once the source is quiet, though the file stays as it is.
         let waits = self.has_rest() && self.state.is_some() || self.holds;
         self.file() == file_of(metadata)
             && self.size == metadata.size()

@@ -26,6 +26,8 @@ impl Database {
     /// afterwards whether its owner opened it meanwhile.
     pub(crate) fn open(path: &Path) -> io::Result<Database> {
         if is_at_rest(path)? {
+            // Before the connection is opened: the stamp has to be older than everything that is
+            // read.
             let stamp = DatabaseStamp::of(path)?;
             let connection = connect(&format!("{}?immutable=1", uri(path)))?;
             return Ok(Database { connection, frozen: Some((path.to_owned(), stamp)) });
@@ -88,6 +90,7 @@ fn connect(uri: &str) -> io::Result<Connection> {
 
 /// Whether a database in WAL mode was closed by all its users.
 fn is_at_rest(path: &Path) -> io::Result<bool> {
+    // Bytes 18 and 19 of the header are the write and the read version; 2 stands for WAL.
     const VERSIONS_AT: usize = 18;
     const WAL: [u8; 2] = [2, 2];
     let mut head = Vec::new();
@@ -102,6 +105,7 @@ fn uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
+            // In a URI `?` and `#` would end the path, and `%` would begin an escape.
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
                 uri.push(char::from(*byte));
             }

@@ -50,6 +50,7 @@ pub(crate) fn discover(
 /// Leaves out sources of sessions that have a source of a better rank.
 fn one_owner(agent: &dyn Agent, found: &mut Vec<DiscoveredSource>) {
     let rank = |found: &DiscoveredSource| agent.rank(found.source.form);
+    // Most agents rank nothing, and need no map of thousands of sessions.
     if found.iter().all(|found| rank(found) == 0) {
         return;
     }
@@ -99,6 +100,8 @@ pub(crate) fn discover_at(
         found = discover(agent, environment, warnings);
         found.retain(|found| found.source.path == path);
     }
+    // A file has `active` 0 and is always within the limit; only sessions of a database are left
+    // out.
     let newest = found.iter().map(|found| found.active).max().unwrap_or_default();
     found.retain(|found| found.active >= newest.saturating_sub(ACTIVE_MILLIS));
     found
@@ -114,8 +117,10 @@ fn within_root(
     for root in agent.roots(environment) {
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
         let root = SourceRoot { path, ..root };
+        // A root may be one file, such as a database. Then its folder is what can be compared.
         let top = if root.path.is_file() { root.path.parent() } else { Some(&*root.path) };
         let Some(below) = top.and_then(|top| folder.strip_prefix(top).ok()) else { continue };
+        // A full walk would not go deeper than this either.
         if let Some(depth) = root.depth_max.checked_sub(below.components().count()) {
             walk(&root, depth);
         }
@@ -170,6 +175,7 @@ impl SourceWalk<'_> {
             Ok(target) => target,
             Err(error) => return self.warn(&path, &error),
         };
+        // Otherwise a link could bring any file of the machine into the record.
         if !target.starts_with(&self.root.path) {
             self.warnings.push(Warning {
                 kind: WarningKind::LeadsOut,
@@ -182,6 +188,7 @@ impl SourceWalk<'_> {
         } else if target.is_file() {
             self.file(path, None);
         } else if depth > 0 && links < LINKS_MAX {
+            // Counted, because links may lead in a circle within the root.
             self.folder(&path, depth - 1, links + 1);
         }
     }
@@ -190,6 +197,7 @@ impl SourceWalk<'_> {
     /// it without going all of its path.
     fn file(&mut self, path: PathBuf, entry: Option<&DirEntry>) {
         let relative = match self.relative(&path) {
+            // The root itself is the file.
             Some(relative) if relative.as_os_str().is_empty() => path.file_name().map(Path::new),
             relative => relative,
         };

@@ -40,6 +40,7 @@ impl DocumentReader {
         watermark: Option<&str>,
     ) -> io::Result<DocumentReader> {
         let mut bytes = Vec::new();
+        // One byte more than allowed shows that the document is too long.
         file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
             let why = format!("the document is longer than {DOCUMENT_BYTES_MAX} bytes");
@@ -48,9 +49,12 @@ impl DocumentReader {
         let told = watermark.unwrap_or_default().to_owned();
         let mut known: HashSet<&str> = HashSet::new();
         for place in (0..told.len()).step_by(PRINT_LEN) {
+            // `get` leaves out the end of a watermark that was damaged.
             known.extend(told.get(place..place + PRINT_LEN));
         }
         let entries = entries(&bytes, list);
+        // The agent may be writing the file right now. The text is then an open record, which is
+        // reported only if the file stays as it is.
         let broken = entries.is_none().then_some(bytes);
         let mut fresh = Vec::new();
         for json in entries.unwrap_or_default() {
@@ -79,6 +83,7 @@ impl RecordReader for DocumentReader {
         kept.push(b'\n');
         let bytes = &kept[start..];
         self.offset += bytes.len() as u64;
+        // Grows with each entry that is returned, so that a batch may end behind any of them.
         self.told.push_str(&print);
         self.key = print;
         Ok(NextRecord::Whole { offset, bytes, key: &self.key })
@@ -101,6 +106,7 @@ fn entries(bytes: &[u8], list: &str) -> Option<Vec<String>> {
     let mut head = String::from("{");
     let mut entries = Vec::new();
     for (name, value) in members {
+        // Under the right name there may be no list at all; then the value stays in the head.
         match value.elements().filter(|_| name == list) {
             Some(elements) => entries = elements,
             None => {
@@ -111,6 +117,7 @@ fn entries(bytes: &[u8], list: &str) -> Option<Vec<String>> {
         }
     }
     head.push('}');
+    // The head is an entry like the others: a new title makes it a new one.
     let mut all = vec![one_line(&head)];
     all.extend(entries.iter().map(|entry| one_line(entry.get())));
     Some(all)

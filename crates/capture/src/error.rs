@@ -41,7 +41,7 @@ pub enum WarningKind {
     NotText,
     /// A link that leads out of the folders of its agent.
     LeadsOut,
-    /// A folder whose changes the system does not announce.
+    /// A folder in which the system does not announce changes.
     NotWatched,
     /// A file in the signals folder that is no signal or could not be used.
     Signal,

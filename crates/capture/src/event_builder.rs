@@ -32,6 +32,7 @@ pub(crate) fn session_id(provider: &str, session: &str) -> SessionId {
     whole.unwrap_or_else(|_| {
         // Too long or empty: a hash of the whole id keeps it unique.
         let hash = Source::first_name(provider, std::path::Path::new(session));
+        // A character has at most 4 bytes, so the cut leaves room for `#` and 16 hex digits.
         let cut: String = id.chars().filter(|c| !c.is_control()).take(LEN_MAX / 4 - 20).collect();
         SessionId::new(format!("{cut}#{hash}")).expect("it is short and not empty")
     })
@@ -108,6 +109,7 @@ impl<'a> EventBuilder<'a> {
         self.offset = record.offset;
         self.length = record.length;
         record.key.clone_into(&mut self.key);
+        // The record before may have switched to another session.
         self.session.clone_from(&self.source.session);
     }
 
@@ -231,7 +233,7 @@ impl<'a> EventBuilder<'a> {
         self.data(identity, at, P::KIND, data)
     }
 
-    /// Adds an event whose payload is JSON already.
+    /// Adds an event with a payload that is JSON already.
     pub fn data(
         &mut self,
         identity: EventIdentity,
@@ -240,6 +242,8 @@ impl<'a> EventBuilder<'a> {
         data: Raw,
     ) -> &mut Draft {
         self.start(at);
+        // Only what the user sees counts. Bookkeeping that an agent writes behind its exit neither
+        // resumes the session nor ends a pause.
         if kind.is_shown() {
             if self.thread().is_exited {
                 self.go_on(EventIdentity::in_session(&["resumed", &self.place()]), at);
@@ -260,6 +264,8 @@ impl<'a> EventBuilder<'a> {
     /// A prompt opens a turn for agents that do not say so themselves.
     pub fn turn_opened(&mut self, turn_id: Option<&str>) {
         let thread = self.thread();
+        // The pause before this prompt lies between two turns, though the turn is open when the
+        // next event is built. The flag stays until that event.
         thread.follows_pause |= !thread.is_turn_open;
         thread.is_turn_open = true;
         thread.turn_id = turn_id.map(str::to_owned);
@@ -305,6 +311,7 @@ impl<'a> EventBuilder<'a> {
             ..Compaction::default()
         };
         let id = self.fact(identity, at, &compaction).id;
+        // Behind the compaction itself, which still belongs to the epoch that it ends.
         self.close_epoch(at, "compaction");
         id
     }
@@ -339,6 +346,7 @@ impl<'a> EventBuilder<'a> {
         let thread = self.thread();
         thread.is_turn_open = false;
         thread.is_exited = true;
+        // A compaction right before the exit has closed the epoch already.
         if thread.epoch_from.is_some() {
             self.close_epoch(at, "exit");
         }
@@ -346,10 +354,13 @@ impl<'a> EventBuilder<'a> {
 
     /// The agent was started again and goes on with the session; a new epoch begins.
     pub fn resumed(&mut self, identity: EventIdentity, at: Option<Time>) {
+        // Nothing was recorded so far, so this is the first start and not a second one.
         if !self.thread().is_started {
             return;
         }
         if self.thread().epoch_from.is_some() {
+            // The agent was killed and could not say that it ended. Its last event is the nearest
+            // known time.
             let last_at = self.thread().last_at;
             self.close_epoch(last_at, "exit");
         }
@@ -383,6 +394,7 @@ impl<'a> EventBuilder<'a> {
         let session = self.session.clone();
         let thread = self.thread();
         let number = thread.epoch;
+        // Records may lack times, so each end of the epoch falls back to what else is known.
         let from = thread.epoch_from.or(at).or(thread.last_at);
         let to = at.or(thread.last_at).or(from);
         thread.epoch += 1;
@@ -397,6 +409,8 @@ impl<'a> EventBuilder<'a> {
             ..EpochClosed::default()
         };
         let data = Raw::from_value(&closed).expect("payloads always encode");
+        // Named by the number and not by the cause: whether the parser, a hook or the clock closes
+        // the epoch, it is one fact.
         let identity = EventIdentity::in_session(&["epoch", &number.to_string()]);
         self.push(identity, at, Kind::EpochClosed, data);
     }
@@ -419,6 +433,7 @@ impl<'a> EventBuilder<'a> {
     pub(crate) fn unknown_because(&mut self, text: &str, record_type: &str, error: Option<&str>) {
         let version = self.thread().settings.agent_version.clone().unwrap_or_default();
         *self.unknown.entry((version, record_type.to_owned())).or_default() += 1;
+        // JSON stays JSON; any other text becomes a JSON string.
         let raw = match text.len() {
             0..=UNKNOWN_BYTES_MAX => {
                 Raw::parse(text).or_else(|_| Raw::from_value(text)).expect("a text always encodes")
@@ -444,6 +459,7 @@ impl<'a> EventBuilder<'a> {
             record_type: None,
             error: Some("torn".to_owned()),
         };
+        // The length is part of the identity: a line that grew and is still torn is reported anew.
         let identity = EventIdentity::in_session(&["torn", &self.place(), &length.to_string()]);
         self.fact(identity, None, &unknown).id
     }
@@ -464,6 +480,8 @@ impl<'a> EventBuilder<'a> {
 
     /// The name or the place of the record, for ids of events that have no identity of their own.
     pub fn place(&self) -> String {
+        // Rows and entries have a key, because they can be read again at another place. Lines stay
+        // where they are.
         match self.key.as_str() {
             "" => format!("{}@{}", self.source.plain_name(), self.offset),
             key => key.to_owned(),
@@ -471,6 +489,7 @@ impl<'a> EventBuilder<'a> {
     }
 
     pub(crate) fn thread(&mut self) -> &mut ThreadState {
+        // `entry` would copy the name of the session for every event.
         if !self.threads.contains_key(&self.session) {
             self.threads.insert(self.session.clone(), ThreadState::default());
         }
@@ -548,6 +567,7 @@ impl<'a> EventBuilder<'a> {
         let is_everywhere = identity.is_everywhere();
         let thread = self.thread();
         let known_at = at.or(thread.last_at);
+        // Records may stand out of order, and the newest time must not move back.
         thread.last_at = at.max(thread.last_at);
         let turn_id = match kind {
             // These are about the session and belong to no turn.
@@ -577,6 +597,7 @@ impl<'a> EventBuilder<'a> {
         draft
             .metadata
             .insert("record".to_owned(), Raw::from_value(&record).expect("a text encodes"));
+        // A reader of the event can tell a time that was inferred from one that the agent wrote.
         if at.is_none() {
             draft
                 .metadata
@@ -591,6 +612,7 @@ impl<'a> EventBuilder<'a> {
 /// The day `YYYYMMDD` and the segment key `HHMMSS_SECONDS` of a stretch of time.
 fn segment(from: Time, to: Time) -> (String, String) {
     let written = from.to_string();
+    // The first 19 characters are `YYYY-MM-DDTHH:MM:SS`.
     let digits: String = written.chars().take(19).filter(char::is_ascii_digit).collect();
     let (day, clock) = digits.split_at(digits.len().min(8));
     let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).max(0);

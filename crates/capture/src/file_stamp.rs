@@ -66,6 +66,7 @@ impl FileStamps {
 impl FileStamp {
     pub(crate) fn read_from(path: &Path, now: Time) -> FileStamp {
         let mut log = OsString::from(path);
+        // Every path is asked for a log: which of them are databases is not known here.
         log.push("-wal");
         let both = [fs::metadata(path).ok(), fs::metadata(log).ok()];
         let all = |is_so: &dyn Fn(&Metadata) -> bool| both.iter().flatten().all(is_so);
@@ -78,6 +79,7 @@ impl FileStamp {
 }
 
 fn stamp(metadata: &Metadata) -> StampFields {
+    // A tool that restores times can set back the time of change, not that of the status change.
     let known = (metadata.ctime(), metadata.ctime_nsec());
     (file_of(metadata), metadata.size(), changed(metadata), known)
 }

@@ -35,9 +35,11 @@ pub(crate) struct Hints {
 impl Hints {
     pub(crate) fn take(&self, event: notify::Result<notify::Event>) {
         let Ok(event) = event else { return self.report_loss() };
+        // The system dropped notifications because its queue was full.
         if event.need_rescan() {
             self.report_loss();
         }
+        // Reading changes nothing, and our own polls would wake the watcher.
         if matches!(event.kind, EventKind::Access(_)) {
             return;
         }
@@ -49,6 +51,8 @@ impl Hints {
                 continue;
             }
             let wake = match event.kind {
+                // A file that moves is announced under both names: gone here, changed at its new
+                // place.
                 EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
                     Wake::Gone(path)
                 }
@@ -90,7 +94,7 @@ pub(crate) fn not_watched(provider: &'static str, root: &Path, error: &notify::E
     }
 }
 
-/// The warning about a watched folder whose changes are not all announced.
+/// The warning about a watched folder, if the system does not announce all changes in it.
 pub(crate) fn missing_out(provider: &'static str, root: &Path) -> Warning {
     Warning {
         kind: WarningKind::NotWatched,

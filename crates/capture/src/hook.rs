@@ -150,6 +150,7 @@ pub fn read_hook(
         transcript,
         cwd: payload.text(map.cwd),
         signal,
+        // Each agent has its own word for it.
         reason: payload.text(&["reason", "status", "trigger", "stopReason"]),
         facts: map.read_fact(&meaning, payload).into_iter().collect(),
         ..HookMessage::new(name, provider, &session, at)
@@ -210,6 +211,7 @@ impl HookMap {
 
     /// The fact an event tells. No event tells more than one.
     fn read_fact(&self, meaning: &HookMeaning, payload: &Payload) -> Option<HookFact> {
+        // Closures, so that a long input is copied only for the meanings that need it.
         let tool = || payload.text(self.tool).unwrap_or_default();
         let input = || payload.json(self.input).unwrap_or_default();
         let call_id = || payload.text(self.call).unwrap_or_default();
@@ -231,6 +233,8 @@ impl HookMap {
             }
             HookMeaning::Approval => {
                 let asked = ApprovalRequested {
+                    // Only payloads of OpenCode have this member. Any other approval gets its id
+                    // when it is recorded.
                     approval_id: payload.text(&["properties.id"]).unwrap_or_default(),
                     tool: tool(),
                     input: Some(input()),
@@ -245,6 +249,7 @@ impl HookMap {
                 (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
             HookMeaning::ToolStarted => {
+                // The outcome is not known yet; no reader of this fact looks at it.
                 let (tool, input, outcome) = (tool(), input(), Outcome::Ok);
                 let started =
                     ToolReport { call_id: String::new(), tool, input, outcome, output: None };
@@ -271,6 +276,7 @@ impl HookMap {
             }
             HookMeaning::Decided { id, reply, denies } => {
                 let reply = payload.text(&[reply])?;
+                // Every other reply allows: `once` and `always` differ only in the next question.
                 let decision = match denies.contains(&reply.as_str()) {
                     true => Decision::Deny,
                     false => Decision::Allow,
@@ -305,6 +311,8 @@ impl Subagent {
         let Some(id) = payload.text(&[self.id]).filter(|id| !id.is_empty()) else {
             return (session, transcript);
         };
+        // The payload names the transcript of the parent, so that of the subagent is derived:
+        // `…/SESSION.jsonl` becomes `…/SESSION/FOLDER/NAME.jsonl`.
         let name = format!("{}{id}", self.prefix);
         let transcript = transcript
             .map(|path| path.with_extension("").join(self.folder).join(format!("{name}.jsonl")));

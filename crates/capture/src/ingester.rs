@@ -146,6 +146,8 @@ impl<'a> Ingester<'a> {
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<IngestSummary, CaptureError> {
         let mut summary = IngestSummary::default();
+        // All sources are listed before the first is read, because the order depends on all of
+        // them: a parent has to come before its forks.
         let candidates = in_order(self.candidates(sink, &mut summary)?);
         let mut progress = IngestProgress {
             sources_total: candidates.len() as u64,
@@ -164,6 +166,7 @@ impl<'a> Ingester<'a> {
             })?;
             progress.sources += 1;
         }
+        // `put` may return before a batch is durable. The pass reports success only when all are.
         sink.settle().map_err(CaptureError::Unrecorded)?;
         tell(&progress);
         summary.report_unknown();
@@ -203,6 +206,8 @@ impl<'a> Ingester<'a> {
                 looked = looked.max(Poll::Complete);
             }
             for mut candidate in self.changed_sources(*agent, found, sink)? {
+                // Until a source has events, it may turn out to be a copy. Then the sessions that
+                // it repeats have to be recorded first, or the copied part would be recorded twice.
                 let has_told =
                     candidate.known.as_ref().is_some_and(|(checkpoint, _)| checkpoint.has_events());
                 if !has_told && candidate.hint != LineageHint::default() {
@@ -230,6 +235,7 @@ impl<'a> Ingester<'a> {
         // An error is reported when the source itself is read.
         let first = || self.first_recorder(*agent, own, sink).unwrap_or_default();
         let is_named = candidate.forked_from().is_some();
+        // A source that names no parent is looked up by the session that recorded its first event.
         let Some(session) = named.or_else(first) else { return Ok(()) };
         for hint in discover(*agent, self.environment, &mut summary.warnings) {
             let source = hint.source;
@@ -260,6 +266,8 @@ impl<'a> Ingester<'a> {
             let now = (self.clock)();
             let known = match recorded.as_deref().map(CheckpointStat::parse) {
                 Some(seen) if seen.path == found.source.path => Some(seen),
+                // New at this path, and no source was ever read from this inode: the source is new,
+                // and the checkpoints of all others need not be loaded.
                 None if !self.files.may_be(file_of(&found.metadata), sink)? => None,
                 // New at this path, or another file than before: it may have moved here.
                 _ => KnownSources::load(sink)?.claim(&mut found),
@@ -296,6 +304,7 @@ impl<'a> Ingester<'a> {
         summary: &mut IngestSummary,
     ) -> Result<Vec<SourceCandidate<'a>>, CaptureError> {
         let mut known = KnownSources::load(sink)?;
+        // All checkpoints are loaded here anyway, so the set of open epochs costs nothing more.
         self.open_epochs.are(std::mem::take(&mut known.open));
         let now = (self.clock)();
         let mut candidates = Vec::new();
@@ -303,6 +312,7 @@ impl<'a> Ingester<'a> {
             let discovered = discover(*agent, self.environment, &mut summary.warnings);
             let place =
                 |found: &DiscoveredSource| (file_of(&found.metadata), found.source.path.clone());
+            // Set before the first claim, which asks where the former file of a path is now.
             known.present = discovered.iter().map(place).collect();
             for mut found in discovered {
                 if self.stop.is_asked() {
@@ -318,6 +328,8 @@ impl<'a> Ingester<'a> {
                 }
             }
         }
+        // Claims have taken out every source that was listed; what is left may be gone from the
+        // disk.
         for batch in known.missing(self.agents, sink)? {
             let path = PathBuf::new();
             sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
@@ -342,11 +354,13 @@ impl<'a> Ingester<'a> {
             Err(IngestFailure::Source(error)) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(Poll::Complete)
             }
+            // One file that cannot be read must not keep the others from being recorded.
             Err(IngestFailure::Source(error)) => {
                 let warning = Warning::unreadable(source.provider, &source.path, &error);
                 summary.warnings.push(warning);
                 Ok(Poll::Complete)
             }
+            // The journal refuses, so that every further source would fail in the same way.
             Err(IngestFailure::Sink(error)) => {
                 Err(CaptureError::Sink { path: source.path, source: error })
             }
@@ -381,6 +395,8 @@ impl<'a> Ingester<'a> {
         };
         let mut history_end = None;
         let mut lookup = RelativeLookup::default();
+        // Each fact costs a look at the disk or the journal. `decide` asks for one at a time, and
+        // most sources need none.
         let lineage = loop {
             match decide(&facts) {
                 Decision::Settled(lineage) => break lineage,
@@ -414,6 +430,8 @@ impl<'a> Ingester<'a> {
             Lineage::New => {}
             Lineage::Resume => {
                 if let Some(HistoryEnd { event_id, thread, .. }) = history_end {
+                    // The file continues behind this event, which need not be the last of the
+                    // earlier file: the next prompt links to it, as after a rewind.
                     let thread = ThreadState { rewound_to: Some(event_id), ..thread };
                     tailer.checkpoint.threads.insert(source.session.clone(), thread);
                 }
@@ -421,12 +439,16 @@ impl<'a> Ingester<'a> {
             Lineage::Fork { parent, copy } => {
                 if let Some(part) = part {
                     let own = tailer.skip_to(part.end, now)?;
+                    // Without the note the fork would have no event, and the user would not see it
+                    // before it goes on.
                     if copy == CopiedPart::Everything {
                         tailer.open_with(format!("all of it is told in {}", part.recorder), own);
                     }
                 }
                 let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
                 match copy {
+                    // Nothing was skipped, so the parser left no state of the parent that would
+                    // have to go.
                     CopiedPart::Nothing => thread.parent = Some(parent),
                     // A session that works for another does not go on with the one it repeats.
                     CopiedPart::Beginning | CopiedPart::Everything => {
@@ -435,6 +457,8 @@ impl<'a> Ingester<'a> {
                 }
             }
             Lineage::Parent { parent, heir } => {
+                // The fork was recorded before its parent was found, so its first event names none.
+                // A later event of the fork adds the link.
                 if let Some(heir) = heir {
                     self.record_parent(candidate, lookup, heir, sink, summary)?;
                 }
@@ -470,6 +494,7 @@ impl<'a> Ingester<'a> {
         }
         let was_read = known.is_some();
         let mut tailer = Tailer::open(candidate.agent, source, known)?;
+        // A source that was read and gave no event may still turn out to be a fork.
         let is_new = !tailer.checkpoint.has_events();
         if is_new && !self.begin(&candidate, was_read, &mut tailer, sink, summary)? {
             return Ok(Poll::Deferred);
@@ -494,6 +519,9 @@ impl<'a> Ingester<'a> {
             let is_whole = admit(source.provider, &tailer.checkpoint.threads, drafts, sink);
             summary.count_chunk(source, &chunk);
             tell(chunk.to - chunk.from, chunk.parsed.drafts.len() as u64);
+            // Originals go before their batch, so that a crash in between leaves bytes without
+            // events, which the next pass replaces, and not events without bytes. Of a session that
+            // the user excluded no bytes are stored.
             if is_whole {
                 keep_original(sink, source, &chunk)?;
             }
@@ -555,6 +583,7 @@ impl<'a> SourceCandidate<'a> {
 
     /// About how many bytes were not read yet.
     fn bytes_waiting(&self) -> u64 {
+        // A session in a database has no size of its own.
         if self.found.source.digest.is_some() {
             return 0;
         }
@@ -586,6 +615,7 @@ fn in_order(candidates: Vec<SourceCandidate<'_>>) -> Vec<SourceCandidate<'_>> {
     let mut rest: Vec<Option<SourceCandidate<'_>>> = candidates.into_iter().map(Some).collect();
     let in_turn =
         turns.into_iter().filter_map(|ReadTurn { source, has_relatives, is_named_parent }| {
+            // Every number occurs once in `turns`, so that `take` always finds its candidate.
             let candidate = rest[source].take()?;
             Some(SourceCandidate { has_relatives, is_named_parent, ..candidate })
         });
@@ -642,6 +672,7 @@ fn keep_original(
         return Ok(());
     }
     let file = File::open(&source.path)?;
+    // The chunk has a record that is too long for memory. The file is copied piece by piece.
     let mut offset = chunk.from;
     while offset < chunk.to {
         let length = (chunk.to - offset).min(BATCH_BYTES_MAX as u64);

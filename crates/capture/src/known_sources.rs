@@ -135,6 +135,8 @@ impl KnownSources {
         for (key, seen) in self.by_key {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
             let is_ours = agents.iter().any(|agent| agent.provider() == provider);
+            // A source that was not listed may still exist: one of a better rank may stand for its
+            // session.
             if !is_ours || !seen.has_path() || seen.is_missing || seen.path.exists() {
                 continue;
             }

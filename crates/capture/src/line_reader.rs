@@ -25,6 +25,7 @@ impl<R: Read> LineReader<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 bytes => bytes?,
             };
+            // At most as many bytes as a record may have are held; `next` passes over the rest.
             let bytes = &bytes[..bytes.len().min(end_max - kept.len())];
             let end = memchr::memchr(b'\n', bytes);
             let taken = end.map_or(bytes.len(), |end| end + 1);
@@ -68,6 +69,7 @@ impl<R: Read> RecordReader for LineReader<R> {
         // The limit was reached before the line end: the rest is only counted, not held.
         if length == RECORD_BYTES_MAX as u64 && !kept.ends_with(b"\n") {
             kept.truncate(start);
+            // Gives the 64 MiB back at once.
             kept.shrink_to_fit();
             return Ok(match self.pass_over()? {
                 (rest, true) => NextRecord::TooLong { offset, length: length + rest },

@@ -45,7 +45,7 @@
 
 mod age; // which of several sources was begun first
 mod order; // which source is read before which
-mod uuid_hint; // the hint of agents whose records have uuids
+mod uuid_hint; // the hint of agents that give their records uuids
 
 pub(crate) use age::FileTimes;
 pub(crate) use order::{OrderFacts, ReadTurn, reading_order};
@@ -216,6 +216,7 @@ pub(crate) fn decide(facts: &LineageFacts<'_>) -> Decision {
     if !facts.was_read && !facts.is_related && !has_hint {
         return Settled(Lineage::New);
     }
+    // Rows 2 to 4.
     if facts.hint.begins_at.is_some() {
         let Some(history) = &facts.history else { return Needs(MissingFact::History) };
         return Settled(continue_history(history));
@@ -232,7 +233,10 @@ pub(crate) fn decide(facts: &LineageFacts<'_>) -> Decision {
             let is_open = may_repeat && !has_spoken && !is_settled;
             Settled(if is_open { Lineage::Defer } else { Lineage::New })
         }
+        // Row 7.
         Opening::Own => Settled(Lineage::New),
+        // Row 8: the copy may still be under way. Its own records will show where it leaves the
+        // original.
         Opening::Repeated(part) if part.is_all && !facts.is_named_parent && !is_quiet => {
             Settled(Lineage::Defer)
         }
@@ -265,9 +269,11 @@ fn compare(facts: &LineageFacts<'_>, part: &RepeatedPart, relatives: &Relatives)
     // A parent that comes from the source itself would make a cycle.
     let by_name = || named.filter(|_| !comes_from_source(elders)).map(ParentLink::unseen);
 
+    // Row 9.
     if comes_from_source(line) {
         return settled(by_name(), None);
     }
+    // Row 10.
     if named == Some(part.recorder_name()) {
         return fork();
     }
@@ -280,6 +286,7 @@ fn compare(facts: &LineageFacts<'_>, part: &RepeatedPart, relatives: &Relatives)
     // ends in a session with a parent, which could be the source.
     let is_parent_silent = named.is_some() && !elders.first().is_some_and(|it| it.is_started);
     let follows_recorder = is_parent_silent && line.last().is_some_and(|it| it.parent.is_none());
+    // Rows 12 and 13: no need to look at files, because such an agent would have named the parent.
     if facts.hint.family.is_none() {
         return if follows_recorder { fork() } else { settled(by_name(), None) };
     }
@@ -289,6 +296,7 @@ fn compare(facts: &LineageFacts<'_>, part: &RepeatedPart, relatives: &Relatives)
     // An elder is never a fork of the source, whatever the ages of their files say.
     let is_elder = |it: &Relative| elders.iter().any(|elder| elder.name == it.name);
     let younger = line.iter().take_while(|it| !is_elder(it) && is_older(facts, part, it)).count();
+    // Rows 15 and 16: no session of the line is younger than the source.
     let Some(heir) = younger.checked_sub(1) else {
         return match by_name().filter(|_| !follows_recorder) {
             Some(parent) => settled(Some(parent), None),
@@ -307,10 +315,12 @@ fn compare(facts: &LineageFacts<'_>, part: &RepeatedPart, relatives: &Relatives)
 fn is_older(facts: &LineageFacts<'_>, part: &RepeatedPart, relative: &Relative) -> bool {
     let mut is_older_file = false;
     if let Some(RelativeFile { hint, is_main, times }) = &relative.file {
+        // Row a.
         if *is_main && hint.named.as_deref() == Some(facts.session) {
             return true;
         }
         let ages = source_ages(&[(facts.hint, facts.times), (hint, *times)]);
+        // Row b.
         if ages[0].since != ages[1].since {
             return ages[0].since < ages[1].since;
         }
@@ -319,6 +329,7 @@ fn is_older(facts: &LineageFacts<'_>, part: &RepeatedPart, relative: &Relative) 
     let relative_goes_on = relative.last_at > part.last_at;
     let source_goes_on = !part.is_all;
     match (relative_goes_on, source_goes_on) {
+        // Row c, then row d.
         (true, false) => true,
         (false, true) => false,
         _ => is_older_file,

@@ -35,6 +35,7 @@ impl MissedEvents {
     /// Notes that a notification named a source, or that more of it is expected anyway.
     pub(crate) fn note_notified(&mut self, path: &Path) {
         self.suspected.remove(path);
+        // `insert` alone would copy the path with every notification of a busy source.
         if !self.told.contains(path) {
             self.told.insert(path.to_owned());
         }
@@ -44,12 +45,12 @@ impl MissedEvents {
     pub(crate) fn note_poll(&mut self, path: &Path, has_grown: bool, now: Moment) {
         let was_told = self.told.remove(path);
         if has_grown && !was_told {
+            // The first time counts: a source that goes on growing must not put off the verdict.
             self.suspected.entry(path.to_owned()).or_insert(now);
         }
     }
 
-    /// Counts sources whose notification did not come in time. Sources outside of `watched` have
-    /// none.
+    /// Counts sources that had no notification in time. Those outside of `watched` have none.
     pub(crate) fn count_missed(&mut self, watched: &BTreeSet<PathBuf>, now: Moment) -> MissReport {
         let mut missed = MissReport::default();
         let is_late = |since: &Moment| now.saturating_sub(*since) >= UNDER_WAY;
@@ -62,6 +63,7 @@ impl MissedEvents {
                 misses.pop_front();
             }
             if misses.len() >= MANY {
+                // The watcher drops the folder for a while. Later its misses are counted from zero.
                 misses.clear();
                 missed.roots.push(root.clone());
             }

@@ -23,6 +23,7 @@ pub struct SourceRecord<'a> {
 impl SourceRecord<'_> {
     /// The record as `T`, which may borrow from it. Every agent's records are objects.
     pub fn read<'r, T: Deserialize<'r>>(&'r self) -> Result<T, serde_json::Error> {
+        // serde would fill a struct from a list, too, member by member.
         if !self.text.starts_with('{') {
             return Err(serde::de::Error::custom("it is not an object"));
         }

@@ -8,8 +8,8 @@ pub(crate) trait RecordReader {
     /// together; of one that is too long to be held nothing is.
     fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>>;
 
-    /// Where reading has to go on behind what [`next`](Records::next) gave, for a form that does
-    /// not go by places in a file.
+    /// Where reading has to go on behind what [`next`](RecordReader::next) gave, for a form that
+    /// does not go by places in a file.
     fn watermark(&self) -> Option<String> {
         None
     }

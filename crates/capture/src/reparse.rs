@@ -87,6 +87,7 @@ impl Ingester<'_> {
                 sources.push((found.source, checkpoint, recorded));
             }
         }
+        // These files are gone, but their originals may be stored.
         for key in known.unclaimed(agent.provider()) {
             let Some((checkpoint, recorded)) = position_of(&key, sink)? else { continue };
             let gone = Source::known(agent.provider(), &key, &checkpoint.path);
@@ -109,6 +110,7 @@ impl Ingester<'_> {
     fn recognised(&self, agent: &dyn Agent, checkpoint: &Checkpoint) -> Option<RecognizedSource> {
         let below = |root: &Path| agent.recognise(checkpoint.path.strip_prefix(root).ok()?);
         agent.roots(self.environment).into_iter().find_map(|SourceRoot { path, .. }| {
+            // Sources are recorded below the target of a root that is a link.
             let linked = path.canonicalize().ok();
             below(&path).or_else(|| below(&linked?))
         })
@@ -134,6 +136,7 @@ impl Ingester<'_> {
         let only: Option<HashSet<String>> =
             (source.form == SourceForm::Rows).then(|| unknown.keys().cloned().collect());
         let mut last = None;
+        // Of earlier generations only the originals are left: the file was truncated or replaced.
         for generation in 0..=checkpoint.generation {
             let kept = match source.form {
                 // Of a compressed source no original is stored.
@@ -156,11 +159,13 @@ impl Ingester<'_> {
                 admit(source.provider, &checkpoint.threads, &mut drafts, sink);
                 summary.count_events(source.provider, &drafts);
                 if !drafts.is_empty() {
+                    // The position does not move: the tailer goes on where it was.
                     let to = recorded.to_owned();
                     let from = Some(to.clone());
                     sink.put(Batch { source: source.key(), from, to, drafts })?;
                 }
             }
+            // Reading goes on from the newest generation, so only the state behind that one counts.
             last = Some(again).filter(|_| generation == checkpoint.generation);
         }
         let Some(Again { parser, threads, .. }) = last else {
@@ -174,6 +179,7 @@ impl Ingester<'_> {
             ..checkpoint.clone()
         };
         let (from, to) = (Some(recorded.to_owned()), merged.encode());
+        // The current parser may keep another state than the one that was recorded.
         if from.as_ref() != Some(&to) {
             sink.put(Batch { source: source.key(), from, to, drafts: Vec::new() })?;
         }
@@ -217,6 +223,7 @@ impl<'a> Again<'a> {
         }
         let copied = StoredOriginal { from: 0, bytes: Box::new(file.take(own)) };
         let records = std::mem::replace(&mut self.records, records(self.source, copied));
+        // The events are dropped: the session that was copied has recorded them.
         while self.chunk(now, false)?.is_some() {}
         self.is_at_end = false;
         self.records = records;
@@ -255,12 +262,14 @@ impl<'a> Again<'a> {
                     bytes_read += bytes.len() as u64;
                     *number += 1;
                 }
+                // Reported when it was read for the first time, and still too long to be parsed.
                 NextRecord::TooLong { length, .. } => {
                     bytes_read += length;
                     *number += 1;
                 }
                 NextRecord::Open { offset, length, bytes } => {
                     *is_at_end = true;
+                    // The tailer took in a last record without its end once the source was quiet.
                     let is_block = matches!(source.form, SourceForm::Blocks(_));
                     if is_block || is_whole_json(bytes) {
                         parse_record(
@@ -278,6 +287,7 @@ impl<'a> Again<'a> {
                 }
             }
         }
+        // While the tailer holds the event back, the next poll will complete and record it.
         if *is_at_end && parser.holds() && !is_held {
             start_record(&**parser, &mut builder, &record_at(0, 0, *number));
             parser.rest(&mut builder);
@@ -317,6 +327,7 @@ fn news(
     sink: &dyn Sink,
 ) -> Result<Vec<Draft>, IngestFailure> {
     let record_of = |draft: &Draft| draft.metadata.get("record").and_then(Raw::text);
+    // A record that gives an unknown event once more is not understood any better.
     let still_unknown: Vec<String> = parsed
         .drafts
         .iter()
@@ -330,6 +341,8 @@ fn news(
     let mut news = Vec::new();
     for (session, drafts) in by_session {
         let ids: Vec<EventId> = drafts.iter().map(|draft| draft.id).collect();
+        // Ids are derived from the records, so events that were recorded before are found by
+        // theirs.
         let known = sink.find_in(&session, &ids)?;
         let fresh = drafts.into_iter().zip(known).filter(|(_, seq)| seq.is_none());
         for (mut draft, _) in fresh {

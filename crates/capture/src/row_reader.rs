@@ -18,14 +18,14 @@ use crate::limit::{BATCH_BYTES_MAX, PAGE_ROWS_MAX};
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::source::short_hash;
 
-/// The queries for one layout of an agent's database. An adapter may give several; the first whose
-/// tables all exist is used.
+/// The queries for one layout of an agent's database. An adapter may give several; the first that
+/// has all its tables is used.
 pub struct DatabaseSchema {
     pub tables: &'static [&'static str],
-    /// Every session, the newest first: `id`, `parent` (whose subagent it is), `family` (what it
-    /// has in common with those it may repeat), `way` (the name of one of the ways), `active`
-    /// (when something was said in it last, in milliseconds), `digest` (which changes with
-    /// everything that is said in it).
+    /// Every session, the newest first: `id`, `parent` (the session it works for), `family` (what
+    /// it has in common with those it may repeat), `way` (the name of one of the ways), `active`
+    /// (the time of its last message, in milliseconds), `digest` (which changes with everything
+    /// that is said in it).
     pub sessions: &'static str,
     pub ways: &'static [RowQuery],
 }
@@ -36,13 +36,13 @@ pub struct RowQuery {
     /// The row of `:session` itself, read as a record before every pass over its rows.
     pub head: Option<&'static str>,
     /// Rows of `:session` behind `:after`, in order, at most `:limit`: `after`, `key`, and then
-    /// the members of the record. `:after` is empty at the beginning. A way whose rows change in
-    /// place is given `:since` too, and begins anew with every change.
+    /// the members of the record. `:after` is empty at the beginning. Where rows change in place,
+    /// the query is given `:since` too, and begins anew with every change.
     pub rows: &'static str,
     /// The `key` of the row of `:session` at `:after`. Another one, or none, means that the
     /// database is not the one it was, and the session is read from its beginning.
     pub at: Option<&'static str>,
-    /// Members whose text is JSON. Text that is not stays text.
+    /// Members with JSON as their text. Text that is no JSON stays text.
     pub json: &'static [&'static str],
     /// The time of the newest change of `:session`, for rows that change in place.
     pub newest: Option<&'static str>,
@@ -64,6 +64,7 @@ pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSessi
     if database.is_unchanged()? {
         return listed.map_err(io::Error::other);
     }
+    // The owner opened the database while it was read without locks: the list may mix two states.
     let database = Database::open_shared(path)?;
     list_from(agent, database.connection()).map_err(io::Error::other)
 }
@@ -147,6 +148,8 @@ impl RowReader {
         watermark: Option<&str>,
     ) -> io::Result<RowReader> {
         let database = Database::open(path)?;
+        // A mark that cannot be parsed reads the session from its beginning. Derived ids keep its
+        // events from being recorded twice.
         let mark = watermark.and_then(|mark| serde_json::from_str(mark).ok());
         let mut mark: RowMark = mark.unwrap_or_default();
         let way = way(agent, database.connection(), session, &mark).map_err(io::Error::other)?;
@@ -191,6 +194,7 @@ impl RowReader {
         // One snapshot for all queries: rows and the newest change belong together.
         let snapshot = connection.unchecked_transaction()?;
         let until = match (way.newest, self.mark.until) {
+            // A pass begins. Changes up to this time are known when it is through.
             (Some(newest), None) => {
                 connection
                     .query_row(newest, named_params! {":session": self.session}, |row| row.get(0))?
@@ -203,6 +207,8 @@ impl RowReader {
             let mut rows = statement.query(named_params! {":session": self.session})?;
             while let Some(row) = rows.next()? {
                 let json = record(row, 0, way.json)?;
+                // The hash makes a head that changed another record. The head has no place among
+                // the rows, so the mark stays where it is.
                 let key = format!("head {}", short_hash(&[&json]));
                 page.push_back(FetchedRow { after: self.mark.after.clone(), key, json });
             }
@@ -215,10 +221,13 @@ impl RowReader {
             let found = found(row, way.json)?;
             bytes += found.json.len();
             page.push_back(found);
+            // Checked behind the push, so that every page has a row, however long that is.
             if bytes >= BATCH_BYTES_MAX {
                 break;
             }
         }
+        // A statement that is still open would keep the snapshot, and the owner could not reset its
+        // log.
         drop(rows);
         drop(statement);
         snapshot.finish()?;
@@ -234,6 +243,7 @@ impl RowReader {
             (":limit", &limit),
             (":since", &since),
         ];
+        // A query uses only some of the parameters, and binding an unknown one is an error.
         for (name, value) in values {
             if let Some(index) = statement.parameter_index(name)? {
                 statement.raw_bind_parameter(index, value)?;
@@ -263,7 +273,9 @@ impl RecordReader for RowReader {
         kept.push(b'\n');
         let bytes = &kept[start..];
         self.offset += bytes.len() as u64;
+        // The mark moves with each row and not with the page: a batch may end in the middle of one.
         self.mark.after = after;
+        // No schema has both `head` and `at`: the key of a head would not fit the row at the mark.
         self.mark.key = key;
         Ok(NextRecord::Whole { offset, bytes, key: &self.mark.key })
     }
@@ -307,6 +319,7 @@ fn way(
     if let Some(way) = named(&mark.way) {
         return Ok(Some(way));
     }
+    // The inserted text is a constant of the adapter; the session is bound as a parameter.
     let sql = format!("SELECT way FROM ({}) WHERE id = ?1", schema.sessions);
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([session])?;
@@ -361,6 +374,7 @@ fn on_one_line(text: &str) -> Option<Raw> {
     if !text.contains('\n') {
         return Some(json);
     }
+    // In JSON that parses, line breaks stand only between tokens: within strings they are escaped.
     Raw::parse(text.replace(['\n', '\r'], " ")).ok()
 }
 

@@ -51,6 +51,7 @@ impl Schedule {
     pub(crate) fn poll_now(&mut self, path: &Path, now: Moment) {
         let source = self.sources.entry(path.to_owned());
         let source = source.or_insert(QuietSource { since: now, looks: 0, due: Moment::MAX });
+        // A poll that is due already is enough, so that a burst of notifications adds one entry.
         if source.due > now {
             source.due = now;
             self.looks.push(Reverse((now, path.to_owned())));
@@ -89,6 +90,7 @@ impl Schedule {
 
     /// When the next poll is due.
     pub(crate) fn next_due(&self) -> Option<Moment> {
+        // May be the time of a stale entry. Then a round finds nothing to do, which is harmless.
         self.looks.peek().map(|Reverse((due, _))| *due)
     }
 
@@ -96,6 +98,8 @@ impl Schedule {
     pub(crate) fn take_due(&mut self, now: Moment) -> Option<PathBuf> {
         while self.next_due().is_some_and(|due| due <= now) {
             let Reverse((due, path)) = self.looks.pop()?;
+            // Otherwise the entry is stale: its source was forgotten, or has an earlier or later
+            // poll now.
             if self.sources.get(&path).is_some_and(|source| source.due == due) {
                 return Some(path);
             }

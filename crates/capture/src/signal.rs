@@ -112,6 +112,8 @@ impl Ingester<'_> {
         path: &Path,
         summary: &mut IngestSummary,
     ) -> Option<PathBuf> {
+        // The path is foreign input. Only one that a walk over the agent's folders would find is
+        // read.
         let path = path.canonicalize().ok()?;
         let found = discover_at(agent, self.environment, &path, &mut summary.warnings);
         (!found.is_empty()).then_some(path)
@@ -170,11 +172,14 @@ impl EventBuilder<'_> {
                 let identity = EventIdentity::in_session(&["turn ended", &message.name]);
                 self.turn_completed(at, identity, StopReason::Completed, None);
             }
+            // The source has closed the epoch itself, or a newer epoch is running.
             SignalKind::Compact if !is_open => {}
             SignalKind::Compact if has_waited || is_followed => {
                 self.close_epoch(at, "compaction");
             }
+            // The agent may be about to write it. Its record says more than the signal does.
             SignalKind::TurnEnd | SignalKind::Compact => return false,
+            // No wait here: Claude Code goes on in another session, and this source stays as it is.
             SignalKind::Clear if is_open => self.close_epoch(at, "clear"),
             SignalKind::Clear => {}
             SignalKind::Stop => {

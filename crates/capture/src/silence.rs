@@ -1,7 +1,7 @@
 //! Closes epochs to which nothing was added for long.
 //!
 //! The events of a source depend on its bytes alone, and bytes cannot say that nothing follows; the
-//! clock does. The event has the id that parsing would give it if something came after the pause, so
+//! clock does. The event has the id that parsing would give it if a record came after the pause, so
 //! it is recorded once.
 
 use std::cell::RefCell;
@@ -42,8 +42,11 @@ impl OpenEpochs {
     /// Takes the sources with open epochs, with their recorded checkpoints.
     fn take(&self, sink: &dyn Sink) -> Result<Vec<(String, String)>, SinkError> {
         let mut open = Vec::new();
+        // Taken out, because the epochs are closed now. Until a sweep fills the set again, the
+        // checkpoints of all sources are searched.
         if let Some(keys) = self.0.take() {
             for key in keys {
+                // The epoch may have been closed since the source was noted.
                 let recorded = sink.source(&key)?.filter(|recorded| OpenEpochs::is_in(recorded));
                 open.extend(recorded.map(|recorded| (key, recorded)));
             }
@@ -100,7 +103,7 @@ impl Ingester<'_> {
             if drafts.is_empty() {
                 continue;
             }
-            // No record says so.
+            // The clock closed the epoch, so the event stands in no record.
             drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
             admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
             summary.count_events(agent.provider(), &drafts);
@@ -117,6 +120,7 @@ impl Ingester<'_> {
 
 /// Whether the file has bytes that were not read yet.
 fn has_grown(checkpoint: &Checkpoint) -> bool {
+    // The size of a database says nothing about one of its sessions.
     let is_file = checkpoint.watermark.is_none();
     is_file && fs::metadata(&checkpoint.path).is_ok_and(|there| there.len() > checkpoint.size)
 }

@@ -60,8 +60,8 @@ pub trait Sink {
     /// many, and their positions long.
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError>;
 
-    /// The position of one source: the one that was put last, whether it is durable or not. Whoever
-    /// went on from an older one would be refused.
+    /// The position of one source: the one that was put last, whether it is durable or not. A
+    /// batch that goes on from an older one is refused.
     fn source(&self, key: &str) -> Result<Option<String>, SinkError>;
 
     /// How much of a session in this folder is recorded. What is not is neither put nor kept.

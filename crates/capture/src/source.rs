@@ -28,6 +28,7 @@ impl Source {
     pub(crate) fn first_name(provider: &str, path: &Path) -> String {
         let mut hash = Sha256::new();
         hash.update(provider.as_bytes());
+        // Neither part can contain a zero, so that no two pairs run together.
         hash.update([0]);
         hash.update(path.as_os_str().as_encoded_bytes());
         hex(&hash.finalize()[..8])
@@ -50,6 +51,7 @@ impl Source {
             path: path.to_owned(),
             root: path.to_owned(),
             form: SourceForm::Lines,
+            // The caller names the session of each event.
             session: String::new(),
             role: SourceRole::Main,
             digest: None,

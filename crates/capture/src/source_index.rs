@@ -36,7 +36,7 @@ struct SessionIndex {
 /// The newest source that holds a session.
 struct IndexedSource {
     key: Box<str>,
-    /// When something was added to it.
+    /// When it grew last, in nanoseconds.
     grown: i64,
 }
 
@@ -55,12 +55,14 @@ impl SourceIndex {
         let Some(key) = key else { return Ok(None) };
         let checkpoint =
             sink.source(&key)?.and_then(|text| Some((Checkpoint::parse(&text)?, text)));
+        // Two sessions may share a hash, so the checkpoint has to name the session.
         let its = checkpoint.filter(|(checkpoint, _)| checkpoint.threads.contains_key(session));
         Ok(its.map(|(checkpoint, recorded)| (key, checkpoint, recorded)))
     }
 
     /// Takes over the sessions and parents of a source that was read on.
     pub(crate) fn note_checkpoint(&self, key: &str, checkpoint: &Checkpoint) {
+        // An index that is not loaded yet will find the checkpoint in the journal.
         if let Some(sessions) = &mut *self.sessions.borrow_mut() {
             let threads = checkpoint.threads.iter();
             let threads = threads.map(|(session, thread)| (session, thread.parent.as_ref()));
@@ -156,6 +158,7 @@ impl SessionIndex {
             }
         };
         add(session, &parent.session);
+        // The fork shows where it left its parent: what is common is recorded there alone.
         if parent.seq > 0 {
             return;
         }
@@ -182,6 +185,7 @@ impl SessionIndex {
 }
 
 fn hash(provider: &str, session: &str) -> u64 {
+    // The hash is never stored, so it may differ between versions of the program.
     let mut hasher = DefaultHasher::new();
     (provider, session).hash(&mut hasher);
     hasher.finish()

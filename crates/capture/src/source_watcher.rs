@@ -34,7 +34,7 @@ const ROOTS: Duration = Duration::from_secs(60);
 const ROOTS_UNWATCHED: Duration = Duration::from_secs(5);
 /// How long the watcher waits before it tries again to watch a folder that the system refused.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
-/// The same for a folder that is watched and whose changes are not announced.
+/// The same for a watched folder, if the system does not announce changes in it.
 const DISTRUSTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// The longest time between two runs of the round task.
 const ERRAND: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ pub struct WatchStopper {
 impl WatchStopper {
     pub fn stop(&self) {
         self.stop.ask();
-        // A watcher that has ended needs no wake, nor does one whose channel is full.
+        // A watcher that has ended needs no wake, nor does one with a full channel.
         let _ = self.wakes.try_send(Wake::Stop);
     }
 }
@@ -155,7 +155,7 @@ impl<'a> SourceWatcher<'a> {
     }
 
     /// Follows all sources until it is stopped. `errand` runs with every round, a few seconds apart at
-    /// most; `tell` is called after every round that found something.
+    /// most; `tell` is called after every round that has a summary.
     pub fn run(
         &mut self,
         sink: &mut dyn Sink,
@@ -172,6 +172,7 @@ impl<'a> SourceWatcher<'a> {
         loop {
             let now = self.now();
             if now >= next_roots {
+                // A root that is watched from now on may hold sources that no notification named.
                 if self.watch_roots(&mut warnings) {
                     next_sweep = now;
                 }
@@ -218,6 +219,7 @@ impl<'a> SourceWatcher<'a> {
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
+        // The new list replaces the old one: whatever was left of that still has news and is in it.
         self.backlog = self.ingester.sweep(sink, summary)?.into();
         self.warning_dedup.forget_cured(&summary.warnings);
         self.poll_recent(summary);
@@ -254,11 +256,15 @@ impl<'a> SourceWatcher<'a> {
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         let now = self.now();
+        // Outcomes are scheduled behind the loop: a source with more to read would come up again in
+        // the same round and keep the others waiting.
         let mut looked = Vec::new();
         let mut has_looked = false;
         while let Some(path) =
             self.schedule.take_due(now).filter(|_| !self.ingester.stop.is_asked())
         {
+            // Read before the poll: whatever is written during the poll makes the next stamp
+            // differ.
             let stamp = FileStamp::read_from(&path, (self.ingester.clock)());
             if self.stamps.is_unchanged(&path, &stamp) {
                 looked.push((path, Poll::Complete, false, false));
@@ -324,6 +330,8 @@ impl<'a> SourceWatcher<'a> {
                     (its.canonicalize().ok()? == root).then_some(provider)
                 });
             summary.warnings.push(missing_out(provider.unwrap_or_default(), &root));
+            // Counts as refused, so that polls and sweeps come as often as where the system
+            // refused.
             self.refused.insert(root, now + DISTRUSTED_FOR);
             self.schedule.is_watched = false;
         }
@@ -341,6 +349,7 @@ impl<'a> SourceWatcher<'a> {
             let Some(path) = self.backlog.pop_front() else { break };
             has_looked = true;
             if self.ingester.poll_source(&path, TURN_BYTES, sink, summary)? == Poll::Partial {
+                // It stays first: the newest source is read to its end before the next one begins.
                 self.backlog.push_front(path);
             }
         }
@@ -364,6 +373,8 @@ impl<'a> SourceWatcher<'a> {
                 return WaitOutcome::Stop;
             }
             let now = self.now();
+            // The order of the arms counts: the daemon's own folders, then missing roots, then
+            // sources.
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return WaitOutcome::Stop,
                 Ok(Wake::RoundTask) => {}
@@ -431,6 +442,8 @@ impl<'a> SourceWatcher<'a> {
             if !root.exists() {
                 self.watch_ancestor(&root);
             }
+            // Sources are listed below the resolved root, and notifications name paths below the
+            // watched one, so both have to be the same.
             let Ok(root) = root.canonicalize() else { continue };
             let now = self.now();
             if self.watched.contains(&root) || self.refused.get(&root).is_some_and(|&to| now < to) {
@@ -447,6 +460,7 @@ impl<'a> SourceWatcher<'a> {
                     has_news = true;
                 }
                 Err(error) => {
+                    // The user reads the warning once, not with every attempt.
                     if !was_refused {
                         warnings.push(not_watched(provider, &root, &error));
                         has_news = true;

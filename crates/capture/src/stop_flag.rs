@@ -19,6 +19,7 @@ impl StopFlag {
     }
 
     pub fn ask(&self) {
+        // Relaxed is enough: the flag guards no other memory.
         self.asked.store(true, Ordering::Relaxed);
     }
 

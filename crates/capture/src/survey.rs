@@ -69,6 +69,7 @@ impl<'a> SurveyIndex<'a> {
         for (number, (key, checkpoint)) in sources.iter().enumerate() {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
             let seen = CheckpointStat::parse(checkpoint);
+            // One that cannot be parsed has no records here, and so is not reported as mute.
             let heard: CheckpointActivity = serde_json::from_str(checkpoint).unwrap_or_default();
             if heard.is_mute() {
                 known.mute.push((provider, heard.path));
@@ -107,12 +108,14 @@ impl<'a> SurveyIndex<'a> {
     /// Whether nothing in a source is news. One that was moved is the same.
     fn is_read(&self, found: &DiscoveredSource, now: Time) -> bool {
         let DiscoveredSource { source, metadata, .. } = found;
+        // A source that moved has another key here than in the journal, but still its inode.
         let by_key = self.by_key.get(source.key().as_str());
         let known = by_key.into_iter().chain(self.by_file.get(&file_of(metadata)));
         known.into_iter().any(|known| self.seen[*known].1.is_current(source, metadata, now))
     }
 
     fn is_emptied(&self, agent: &dyn Agent, root: &Path, found: &[DiscoveredSource]) -> bool {
+        // Checkpoints have resolved paths. A root that is gone cannot be resolved any more.
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let is_of_agent = |provider: &str| provider == agent.provider();
         let had = self.seen.iter().any(|(provider, seen)| {
@@ -148,6 +151,7 @@ impl CheckpointActivity {
 
 /// Why a source cannot be opened, if it cannot.
 fn closed(provider: &'static str, found: &DiscoveredSource) -> Option<Warning> {
+    // Opening is the only sure test: a mode does not show access lists or a damaged disk.
     let error = File::open(&found.source.path).err()?;
     let is_gone = error.kind() == std::io::ErrorKind::NotFound;
     (!is_gone).then(|| Warning::unreadable(provider, &found.source.path, &error))

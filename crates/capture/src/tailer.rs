@@ -75,9 +75,15 @@ impl<'a> Tailer<'a> {
                         checkpoint.matches_file(&file, metadata.size())?
                     }
                     SourceForm::PackedLines => checkpoint.matches_packed(&file, metadata.size())?,
+                    // A document is written anew each time. Its reader knows entries by their
+                    // hashes, not by their places.
                     SourceForm::Document { .. } => true,
+                    // Another file at the path is another database. Within the same one the mark of
+                    // the row reader shows whether the last row is still there.
                     SourceForm::Rows => checkpoint.file() == file_of(&metadata),
                 };
+                // A truncated or replaced file begins a new generation: its offsets repeat those of
+                // the former bytes, and the originals of both stay stored.
                 let checkpoint = if goes_on { checkpoint } else { checkpoint.restarted() };
                 (checkpoint, Some(recorded))
             }
@@ -93,15 +99,20 @@ impl<'a> Tailer<'a> {
         mut checkpoint: Checkpoint,
         recorded: Option<String>,
     ) -> io::Result<Tailer<'a>> {
+        // The file may have moved since the checkpoint was recorded.
         checkpoint.path.clone_from(&source.path);
         let offset = checkpoint.offset;
         let watermark = checkpoint.watermark.as_deref();
         let records: Box<dyn RecordReader> = match source.form {
             SourceForm::Lines => {
+                // The clone shares its cursor with `file`. Everything else therefore reads `file`
+                // only with `read_exact_at`, which leaves the cursor alone.
                 file.seek(SeekFrom::Start(offset))?;
                 Box::new(LineReader::new(file.try_clone()?, offset))
             }
             SourceForm::PackedLines => {
+                // A zstd stream can be entered only at its start: the text before the offset is
+                // decoded and dropped.
                 let mut plain = zstd::Decoder::new(file.try_clone()?)?;
                 io::copy(&mut plain.by_ref().take(offset), &mut io::sink())?;
                 Box::new(LineReader::new(plain, offset))
@@ -158,11 +169,12 @@ impl<'a> Tailer<'a> {
         if self.is_at_end {
             return Ok(None);
         }
+        // Every record ends at or behind the next byte, so the loop stops after one.
         let next = self.checkpoint.offset + 1;
         Ok(Some(self.parse_records(now, next)?.0))
     }
 
-    /// Skips the records up to `end`, whose events are recorded in another session. Returns the
+    /// Skips the records up to `end`: another session has recorded their events. Returns the
     /// prompts in them that have no identity a copy keeps, so that only this source has them.
     pub(crate) fn skip_to(&mut self, end: u64, now: Time) -> io::Result<Vec<Draft>> {
         let mut own = Vec::new();
@@ -236,6 +248,8 @@ impl<'a> Tailer<'a> {
         let mut builder =
             EventBuilder::new(source, generation, &mut checkpoint.threads, &beside, now);
         let mut torn_now = None;
+        // The note stands where the own part begins, with length 0: no record of the source says
+        // it.
         if let Some((words, own)) = opening.take() {
             start_record(&**parser, &mut builder, &record_at(begin, 0, checkpoint.records));
             builder.note(EventIdentity::in_session(&["opening"]), None, "beginning", words);
@@ -243,6 +257,7 @@ impl<'a> Tailer<'a> {
         }
         loop {
             let read = checkpoint.offset - begin;
+            // Both limits are needed: short records make many events, a long one may make none.
             let is_full = builder.len() >= BATCH_EVENTS_MAX || read >= BATCH_BYTES_MAX as u64;
             if is_full || checkpoint.offset >= end {
                 break;
@@ -266,6 +281,8 @@ impl<'a> Tailer<'a> {
                     *not_text += u64::from(!parse_record(&mut **parser, &mut builder, at, bytes));
                     checkpoint.offset = offset + bytes.len() as u64;
                     checkpoint.records += 1;
+                    // A line that was reported as torn is complete now: its events amend the
+                    // report.
                     amend_torn(checkpoint.torn.take(), &mut builder, before);
                 }
                 NextRecord::TooLong { offset, length } => {
@@ -275,6 +292,8 @@ impl<'a> Tailer<'a> {
                         &mut builder,
                         &record_at(offset, length, checkpoint.records),
                     );
+                    // The text is empty because the reader never held it. The stored original has
+                    // it all.
                     builder.unknown_because("", "too long", Some("longer than any record may be"));
                     warnings.push(too_long_warning(source, length));
                     checkpoint.offset = offset + length;
@@ -310,6 +329,7 @@ impl<'a> Tailer<'a> {
                         );
                         let event_id = builder.torn(length, &String::from_utf8_lossy(bytes));
                         match bytes {
+                            // The reader gives no bytes of a line that is too long to be held.
                             [] => warnings.push(endless_warning(source, length)),
                             text if is_text_so_far(text) => {
                                 warnings.push(torn_warning(source, length))
@@ -339,6 +359,8 @@ impl<'a> Tailer<'a> {
             }
         }
         let parsed = builder.finish();
+        // 0 means that no growth was ever noted: the source is new, or an earlier version wrote its
+        // checkpoint.
         let has_grown = checkpoint.offset != begin || checkpoint.grown == 0;
         checkpoint.note_growth(source, metadata, has_grown, now);
         Ok((parsed, torn_now))
@@ -378,9 +400,12 @@ impl<'a> Tailer<'a> {
         checkpoint.state = Some(parser.state());
         checkpoint.holds = parser.holds();
         let to = checkpoint.encode();
+        // A poll that found nothing must not write to the journal.
         if parsed.drafts.is_empty() && recorded.as_ref() == Some(&to) {
             return Ok(None);
         }
+        // The sink refuses a batch that does not begin at the recorded position. So two readers of
+        // one source cannot both go on.
         let from = recorded.replace(to.clone());
         Ok(Some(Batch { source: source.key(), from, to, drafts: Vec::new() }))
     }
@@ -395,6 +420,7 @@ pub(crate) fn parse_record(
     bytes: &[u8],
 ) -> bool {
     const MARK: &[u8] = "\u{feff}".as_bytes();
+    // A byte order mark before the first record would make its JSON invalid.
     let line = if at.offset == 0 { bytes.strip_prefix(MARK).unwrap_or(bytes) } else { bytes };
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -405,7 +431,8 @@ pub(crate) fn parse_record(
     let is_text = matches!(text, Cow::Borrowed(_)) && has_no_zeros(line);
     let record = SourceRecord { text: with_whole_pairs(text), ..at };
     start_record(parser, builder, &record);
-    // What was told of it before stays: nothing else would be true of the session.
+    // A record that no test foresaw must not stop the source: the next pass would meet it again.
+    // Events that were built before the panic stay, because the session's state counts them.
     let read = catch_unwind(AssertUnwindSafe(|| parser.record(&record, builder)));
     if let Err(panic) = read {
         let why = panic.downcast_ref::<String>().map(String::as_str);
@@ -443,6 +470,7 @@ pub(crate) fn start_record(
 /// A line that can be parsed. JavaScript writes halves of surrogate pairs, as escapes.
 fn with_whole_pairs(text: Cow<'_, str>) -> Cow<'_, str> {
     let line = text.as_bytes();
+    // Almost no line has such an escape, and the search is much cheaper than the repair.
     let may_have_halves =
         [&b"\\ud"[..], b"\\uD"].iter().any(|half| memmem::find(line, half).is_some());
     if may_have_halves && let Cow::Owned(mended) = event::replace_lone_surrogates(&text) {
@@ -482,6 +510,7 @@ fn has_slipped(source: &Source, file: &File, offset: u64, bytes: &[u8]) -> io::R
     }
     let mut again = vec![0; bytes.len()];
     match file.read_exact_at(&mut again, offset) {
+        // The file is shorter now: the record was truncated away while it was read.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
         read => read.map(|()| again != bytes),
     }
@@ -494,6 +523,7 @@ fn has_no_zeros(line: &[u8]) -> bool {
 
 /// Whether the beginning of a line is UTF-8. A last character that is cut off counts as incomplete.
 fn is_text_so_far(line: &[u8]) -> bool {
+    // `error_len` is `None` where the text merely ends within a character.
     let is_broken = |error: std::str::Utf8Error| error.error_len().is_some();
     has_no_zeros(line) && !std::str::from_utf8(line).is_err_and(is_broken)
 }
@@ -543,6 +573,8 @@ fn not_text_warning(source: &Source, count: u64) -> Warning {
 /// The text of a file beside a source; `None` for one outside the source's root.
 pub(crate) fn beside(source: &Source, path: &str) -> Option<String> {
     let path = fs::canonicalize(source.path.parent()?.join(path)).ok()?;
+    // Records are foreign text. None may make the daemon read a file outside of the agent's folder,
+    // by `..` or through a link; `canonicalize` has resolved both.
     if !path.starts_with(&source.root) {
         return None;
     }

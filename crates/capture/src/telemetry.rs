@@ -4,8 +4,8 @@
 //! agent lists the records that contain facts which its transcripts do not. All others are counted by
 //! name and dropped. Facts from telemetry have medium confidence.
 //!
-//! Not here: how a body arrives (`serve`), and metrics, whose sums the agent's records have one by
-//! one.
+//! Not here: how a body arrives (`serve`), and metrics: they are sums of what the agent's records
+//! have one by one.
 
 mod export; // records and spans, in either encoding
 mod protobuf; // fields of a message, one after another
@@ -105,6 +105,8 @@ fn reported(exported: &OtlpRecord) -> Option<TelemetryFact> {
     let (kind, data) = rows.into_iter().find_map(|row| row.tells.read(exported))?;
     let at = exported.at?;
     let of = exported.attributes.get("call_id").map_or("", String::as_str);
+    // An exporter sends a record again if it heard no answer. The name is made of the record alone,
+    // so the second one adds nothing.
     let name = format!("{}-{}-{of}", at.nanos(), exported.name);
     Some(TelemetryFact { name, provider, session, at, kind, data })
 }
@@ -114,6 +116,8 @@ impl TelemetryMeaning {
         let text = |name: &str| exported.attributes.get(name).map(String::as_str);
         match self {
             TelemetryMeaning::Retry { status, error, attempt } => {
+                // The same record reports requests that succeeded; these have neither a bad code
+                // nor an error.
                 let code = text(status).filter(|code| !code.starts_with('2'));
                 let error = text(error).filter(|error| !error.is_empty());
                 let words = match (code, error) {
@@ -131,6 +135,8 @@ impl TelemetryMeaning {
                 Some((Kind::Retry, Raw::from_value(&retry).ok()?))
             }
             TelemetryMeaning::Decided { call, decision, allows, source, person } => {
+                // A rule or a mode of the agent decides without asking, so there was no question to
+                // resolve.
                 if text(source) != Some(person) {
                     return None;
                 }

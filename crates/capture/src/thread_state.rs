@@ -40,6 +40,7 @@ pub(crate) struct ThreadState {
 impl ThreadState {
     /// Becomes a session of its own behind a copied part: settings stay, epochs begin anew.
     pub(crate) fn leave(&mut self, parent: Option<ParentLink>) {
+        // The session has no event of its own yet: the next one will be its start.
         self.is_started = false;
         self.turn_id = None;
         self.epoch = 0;
@@ -139,6 +140,7 @@ impl SessionSettings {
 }
 
 fn take(known: &mut Option<String>, news: Option<String>, changed: &mut Option<String>) {
+    // Agents write an empty text for what they do not know, which is no change.
     let news = news.filter(|news| !news.is_empty());
     if news.is_some() && news != *known {
         known.clone_from(&news);

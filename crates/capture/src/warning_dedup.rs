@@ -17,7 +17,7 @@ pub(crate) struct WarningDedup {
 }
 
 impl WarningDedup {
-    /// Retains the warnings that say something new.
+    /// Retains the warnings that were not given before.
     pub(crate) fn retain_new(&mut self, warnings: &mut Vec<Warning>) {
         warnings.retain(|warning| match &warning.path {
             Some(path) if warning.kind == WarningKind::Unreadable => {

@@ -41,6 +41,7 @@ impl EventBuilder<'_> {
         let child_id = session.to_owned();
         let child_session_id = self.session_of(session).to_string();
         let said = result.output_text().or_else(|| result.error.clone());
+        // One identity for every outcome: a child ends once, whatever the record says about how.
         let identity = EventIdentity::in_session(&["child", session, "ended"]);
         let metadata = None;
         match result.outcome {
@@ -69,7 +70,7 @@ impl EventBuilder<'_> {
         }
     }
 
-    /// A call asks the user something.
+    /// A call asks the user a question.
     pub fn asked(&mut self, at: Option<Time>, call_id: &str, prompt: &str) {
         let status = InputStatus::Pending;
         let identity = EventIdentity::in_session(&["input", call_id, status.as_str()]);
@@ -84,6 +85,7 @@ impl EventBuilder<'_> {
             _ => InputStatus::Canceled,
         };
         let request_id = result.call_id.clone();
+        // An answer and a cancellation share the identity, because a question ends once.
         let identity = EventIdentity::in_session(&["input", &request_id, "ended"]);
         let (prompt, input) = (prompt.to_owned(), result.output.clone());
         self.fact(identity, at, &ExternalInput { request_id, prompt, status, input });

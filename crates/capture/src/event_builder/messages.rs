@@ -80,6 +80,7 @@ impl EventBuilder<'_> {
         result: &ToolResult,
     ) -> &mut Draft {
         let draft = self.fact(identity, at, result);
+        // An output of `null` shows nothing; a call that failed has its error instead.
         let output = result.output.as_ref().filter(|output| !output.is_null());
         let error = || result.error.as_deref().map(shown);
         draft.text = output.map(shown_json).or_else(error);

@@ -28,6 +28,7 @@ const TELLING: &[&str] = &[
 /// A call on one line: its name and what it is mostly about.
 pub fn brief(tool: &str, input: &Raw) -> String {
     let argument = match input.text() {
+        // Patch tools and scripts take plain text instead of an object.
         Some(text) => Some(patched_files(&text).unwrap_or(text)),
         None => telling(&input.fields().collect::<Vec<_>>()),
     };
@@ -64,6 +65,7 @@ pub fn questions(input: &Raw) -> String {
 fn telling(fields: &[JsonField<'_>]) -> Option<String> {
     let named = TELLING.iter().find_map(|wanted| {
         let field = fields.iter().find(|field| field.name == *wanted)?;
+        // `command` may be a list of words, as in `["bash","-lc","cargo test"]`.
         field.text().map(Cow::into_owned).or_else(|| command(field.json))
     });
     named.or_else(|| fields.iter().find_map(|field| field.text().map(Cow::into_owned)))

@@ -55,6 +55,7 @@ impl Ingester<'_> {
         else {
             return Ok(SignalOutcome::UnknownSession);
         };
+        // Behind the reading: if that fails, the memory is as before when the message comes again.
         let events = map.new_events(message, memory);
         if events.is_empty() {
             return Ok(SignalOutcome::Done);
@@ -68,6 +69,8 @@ impl Ingester<'_> {
             EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
         builder.session(&message.session);
         for (number, HookOnlyEvent { kind, data, text }) in events.into_iter().enumerate() {
+            // The name of the message makes the id, so a message that comes twice gives the same
+            // events.
             let identity = EventIdentity::in_session(&["hook", &message.name, &number.to_string()]);
             builder.data(identity, Some(message.at), kind, data).text = text;
         }
@@ -109,6 +112,7 @@ impl HookMap {
     /// Whether a message could come to an event. For most it could not, and then the transcript
     /// need not be read for it.
     fn may_tell(&self, message: &HookMessage, memory: &SessionMemory) -> bool {
+        // A signal or any fact may answer or cancel a question that is open.
         let may_end = message.signal.is_some() || !message.facts.is_empty();
         let is_telemetry = message.source == How::Telemetry && !message.facts.is_empty();
         is_telemetry
@@ -146,6 +150,8 @@ impl HookMap {
             }
             Some(SignalKind::Compact) | None => {}
         }
+        // Only now: kinds that the transcript has were needed above to close questions in the
+        // memory.
         events.retain(|event| match event.kind {
             // A transcript that has decisions has cancellations, too.
             Kind::ApprovalCanceled => self.hook_only.contains(&Kind::ApprovalResolved),
@@ -233,6 +239,7 @@ fn ask_question(
     if request.request_id.is_empty() {
         request.request_id = made_up_id(message);
     }
+    // The question comes from the call that started last, and the end of that call answers it.
     let call = memory.last_call(None).cloned();
     let (tool, input_hash) = call.map(|call| (call.tool, call.input_hash)).unwrap_or_default();
     let is_new = memory.add_question(OpenQuestion {
@@ -258,6 +265,7 @@ fn start_tool(
     events: &mut Vec<HookOnlyEvent>,
 ) {
     let Ok(started) = data.read::<ToolReport>() else { return };
+    // The fact of a start carries no id of the call, so the input connects the two.
     let question = memory.end_call(None, &input_hash(&started.tool, &started.input));
     events.extend(question.map(|question| answer(message, question, "it was begun", memory)));
 }
@@ -299,6 +307,7 @@ fn answer(
         approval_id: question.approval_id,
         decision: Decision::Allow,
         reason: Some(reason.to_owned()),
+        // That the call ran shows only that it was allowed; the user or a rule may have decided.
         by: None,
         automated: false,
     };

@@ -61,6 +61,7 @@ pub(super) struct OpenQuestion {
 impl HookMemory {
     /// The memory of one session, which becomes the newest.
     pub(super) fn for_session(&mut self, session: &str) -> &mut SessionMemory {
+        // A linear search is enough for a few hundred names.
         let known = self.sessions.iter().position(|(name, _)| name == session);
         let memory = known.and_then(|place| self.sessions.remove(place));
         self.sessions.push_back(memory.unwrap_or((session.to_owned(), SessionMemory::default())));
@@ -92,6 +93,7 @@ impl SessionMemory {
         self.questions.retain(|known| known.name != question.name);
         let is_same = |known: &OpenQuestion| {
             let since = (question.at.nanos() - known.at.nanos()).abs();
+            // Two calls with ids are two questions, even if their inputs are equal.
             let is_unnamed = question.call_id.is_none() && known.call_id.is_none();
             let is_near = since < SAME_MILLIS * 1_000_000;
             known.approval_id == question.approval_id

@@ -14,19 +14,20 @@ const MEMBERS_MAX: usize = 1_024;
 #[derive(Clone, Debug, Default)]
 pub struct Payload(Vec<(String, Raw)>);
 
-/// Why something is no payload.
+/// The text is no payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("it is no JSON object")]
 pub struct NoPayload;
 
 impl Payload {
-    /// Reads an object. Of one whose end is missing, the members before the cut are there.
+    /// Reads an object. If its end is missing, the members before the cut are there.
     pub fn parse(text: &str) -> Result<Payload, NoPayload> {
         let mut members = Vec::new();
         let mut deserializer =
             serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}'));
         let read = Members(&mut members).deserialize(&mut deserializer);
         match (read, members.is_empty()) {
+            // An error behind the first member is a cut, which costs only what comes after it.
             (Err(_), true) => Err(NoPayload),
             _ => Ok(Payload(members)),
         }
@@ -78,6 +79,7 @@ impl<'de> Visitor<'de> for Members<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
+            // The rest is read to its end and not held.
             if self.0.len() < MEMBERS_MAX {
                 self.0.push((name, Raw::from(value)));
             }

@@ -47,6 +47,8 @@ impl Ingester<'_> {
             return Ok((HistoryPoint::OwnSession, Some(end)));
         }
         let parent = session_id(source.provider, &end.session);
+        // The parent may be excluded by the user, or not be read yet: then there is no event to
+        // link to.
         let seq = sink.find_in(&parent, &[end.event_id])?.first().copied().flatten();
         Ok((HistoryPoint::OtherSession { session: end.session, seq }, None))
     }
@@ -66,6 +68,7 @@ fn find_end(
         .into_iter()
         .map(|found| found.source)
         .collect();
+    // Only Codex numbers its records, and its files sort by time: `rollout-<time>-<thread>.jsonl`.
     sources.sort_by(|one, other| one.file_name().cmp(other.file_name()));
     let mut before = source;
     let mut parent = hint.parent.clone();

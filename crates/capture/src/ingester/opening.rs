@@ -26,6 +26,8 @@ impl Ingester<'_> {
         hint: &LineageHint,
         sink: &dyn Sink,
     ) -> Result<Opening, IngestFailure> {
+        // A tailer of its own: nothing that the scout reads is recorded, and the real one begins
+        // anew.
         let mut scout = Tailer::open(agent, source, None)?;
         let mut part: Option<RepeatedPart> = None;
         let mut compared = 0;

@@ -46,6 +46,7 @@ impl Ingester<'_> {
         let (mut line, mut checkpoints): (Vec<Relative>, Vec<_>) = Default::default();
         let mut next = Some(first.to_owned());
         while let Some(name) = next.take().filter(|_| line.len() < LINEAGE_MAX) {
+            // Parents are named by foreign files, which may name each other in a circle.
             if line.iter().any(|relative| relative.name == name) {
                 break;
             }
@@ -79,6 +80,7 @@ impl Ingester<'_> {
                 hint: found.hint.unwrap_or_else(|| lineage_hint(agent, &found.source)),
             });
         }
+        // Also where no file was found: otherwise `decide` would ask for them again without end.
         relatives.has_files = true;
     }
 
@@ -105,7 +107,7 @@ impl Ingester<'_> {
         builder.session(&relative.name);
         builder.comes_from(&parent.session);
         let mut drafts = builder.finish().drafts;
-        // No record says so.
+        // The link was found by comparing sources, so the event stands in no record.
         drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
         admit(provider, &checkpoint.threads, &mut drafts, sink);
         summary.count_events(provider, &drafts);

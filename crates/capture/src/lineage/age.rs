@@ -26,6 +26,7 @@ pub(crate) struct SourceAge {
 /// copies that kept their times (a restored backup), the order of copying says nothing, and the
 /// last change counts instead.
 pub(crate) fn source_ages(family: &[(&LineageHint, FileTimes)]) -> Vec<SourceAge> {
+    // No file is changed before it is made, unless a tool copied it and kept its time.
     let is_copy = |times: &FileTimes| times.changed < times.made;
     let are_copies = family.iter().all(|(_, times)| is_copy(times));
     let begun = |times: &FileTimes| if are_copies { times.changed } else { times.made };

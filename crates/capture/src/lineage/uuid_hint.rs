@@ -1,4 +1,4 @@
-//! The lineage hint of agents whose records have uuids, which copies keep.
+//! The lineage hint of agents that give their records uuids, which copies keep.
 
 use event::Time;
 use event::json::string_after;

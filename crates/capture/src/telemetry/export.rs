@@ -69,6 +69,7 @@ pub(super) fn read(
     body: &[u8],
 ) -> Result<Vec<OtlpRecord>, TelemetryError> {
     match (signal, encoding) {
+        // Metrics are not read, but a malformed body is refused all the same.
         (OtlpSignal::Metrics, OtlpEncoding::Json) => {
             serde_json::from_slice::<IgnoredAny>(body).map_err(TelemetryError::Json)?;
             Ok(Vec::new())
@@ -134,7 +135,7 @@ struct Attribute {
     value: Value,
 }
 
-/// A number of 64 bits is a text in JSON, and not everybody knows.
+/// OTLP writes numbers of 64 bits as texts in JSON; some exporters write plain numbers.
 fn nanos<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let text = value.as_str().and_then(|text| text.parse().ok());
@@ -162,6 +163,7 @@ fn read_json(body: &[u8]) -> Result<Vec<OtlpRecord>, TelemetryError> {
 
 fn texts(attributes: Option<Vec<Attribute>>) -> BTreeMap<String, String> {
     let text = |value: &Value| {
+        // A value is an object with one member, which names its type: `{"intValue":"5"}`.
         let (_, value) = value.as_object()?.iter().next()?;
         match value {
             Value::String(text) => Some(text.clone()),
@@ -180,8 +182,19 @@ struct Numbers {
     attributes: u64,
 }
 
+// `LogRecord` in logs.proto: the time of the event, else the time it was observed.
 const LOG_RECORD: Numbers = Numbers { name: 12, times: [1, 11], attributes: 6 };
+// `Span` in trace.proto: its start, else its end.
 const SPAN: Numbers = Numbers { name: 5, times: [7, 8], attributes: 9 };
+
+// Both exports have the same frame:
+//
+//     ExportLogsServiceRequest, ExportTraceServiceRequest
+//       1 ResourceLogs, ResourceSpans
+//         1 Resource
+//           1 attributes
+//         2 ScopeLogs, ScopeSpans
+//           2 LogRecord, Span
 
 /// The numbers of fields around them, which are the same for both.
 const RESOURCES: u64 = 1;
@@ -197,12 +210,15 @@ fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<OtlpRecord>, Tele
     for resource in messages(body, RESOURCES) {
         let resource = resource?;
         let mut about = BTreeMap::new();
+        // Fields may come in any order, so the service is looked for before the records are read.
         for holder in messages(resource, RESOURCE) {
             about.extend(attributes(holder?, RESOURCE_ATTRIBUTES)?);
         }
         let service = cut(about.remove(SERVICE).unwrap_or_default());
         for scope in messages(resource, SCOPES) {
             for record in messages(scope?, RECORDS) {
+                // An empty record is two bytes in the body and much more here, so a hostile body is
+                // cut off.
                 if read.len() == RECORDS_MAX {
                     return Err(TelemetryError::TooMany);
                 }
@@ -264,9 +280,11 @@ fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, M
 /// A value without parts: text, truth, whole number or fraction, by the number of its field.
 fn plain(value: &[u8]) -> Result<Option<String>, Malformed> {
     let Some(field) = WireFields(value).next() else { return Ok(None) };
+    // The numbers are those of `AnyValue`. Lists, maps and bytes come behind them.
     Ok(match field? {
         (1, WireField::Bytes(bytes)) => Some(text(bytes)),
         (2, WireField::Varint(truth)) => Some((truth != 0).to_string()),
+        // A negative number is a varint of ten bytes, in two's complement.
         (3, WireField::Varint(number)) => Some(number.cast_signed().to_string()),
         (4, WireField::Fixed64(bits)) => Some(f64::from_bits(bits).to_string()),
         _ => None,

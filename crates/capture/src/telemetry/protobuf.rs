@@ -24,6 +24,8 @@ impl<'a> Iterator for WireFields<'a> {
             return None;
         }
         let field = self.field();
+        // Behind a malformed field no byte can be trusted, and a caller that goes on has to come to
+        // an end.
         if field.is_none() {
             self.0 = &[];
         }
@@ -33,6 +35,7 @@ impl<'a> Iterator for WireFields<'a> {
 
 impl<'a> WireFields<'a> {
     fn field(&mut self) -> Option<(u64, WireField<'a>)> {
+        // The low 3 bits are the type of the field, the others its number.
         let key = self.varint()?;
         let field = match key & 7 {
             0 => WireField::Varint(self.varint()?),
@@ -50,6 +53,7 @@ impl<'a> WireFields<'a> {
 
     fn varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
+        // 10 bytes hold 64 bits. A hostile varint without an end is malformed.
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.0.split_first()?;
             self.0 = rest;
@@ -62,6 +66,7 @@ impl<'a> WireFields<'a> {
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        // The length is foreign: one beyond the end is malformed, and nothing is reserved for it.
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)
