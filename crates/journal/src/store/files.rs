@@ -110,6 +110,8 @@ impl FilesStore {
             needs_rewrite: AtomicBool::new(false),
             found: Mutex::default(),
         };
+        // Recovered before the lock is shared: another process would see files and catalogue that
+        // do not agree yet.
         if is_first {
             store.recover()?;
             store._presence.share()?;
@@ -119,11 +121,15 @@ impl FilesStore {
 
     /// Whether `dir` holds a journal of this store.
     pub(crate) fn is_at(dir: &Path) -> bool {
+        // Either is enough: a user may have copied only the sessions, and the rest is made again.
         dir.join(Ledger::FILE_NAME).is_file() || dir.join(SessionFiles::FOLDER).is_dir()
     }
 
     /// Begins the write transaction, after finishing the commits of a process that died.
     fn write(&self) -> Result<WriteTx<'_>, AppendError> {
+        // The transaction that caught up is committed, so the lock is free for a moment and another
+        // process may die in it. The loop ends with a transaction that holds the lock over a
+        // current catalogue.
         loop {
             let tx = self.catalogue.write(LineBodies::new(self))?;
             if self.is_current(&tx)? {
@@ -205,8 +211,11 @@ fn open_catalogue(
     // behind, and only what is missing is read again from the files.
     let open = |lock| Catalogue::open(&path, NAME, lock, Synchronous::Normal);
     match open(lock) {
+        // The first process is alone; a later one would move a file that others have open. A newer
+        // format is no reason to refuse either, because the files hold everything.
         Err(OpenError::Corrupt(_) | OpenError::NewerFormat { .. }) if is_first => {
             quarantine.move_here(&path)?;
+            // SQLite would apply the log of the moved file to the new one.
             for end in ["-wal", "-shm"] {
                 let beside = dir.join(format!("{CATALOGUE_NAME}{end}"));
                 if beside.exists() {

@@ -44,6 +44,8 @@ const MOVE_AWAY: &str = "move it elsewhere";
 impl FilesStore {
     /// Verifies everything, and repairs what it can if `repair` is set.
     pub(super) fn verify(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
+        // First without the lock, over every line, which takes long. Then `compare` under the lock,
+        // over the lengths only.
         let mut examined = self.examine()?;
         self.compare(&mut examined)?;
         if repair && !examined.outdated.is_empty() {
@@ -57,6 +59,7 @@ impl FilesStore {
             let damage = damage(path, None, "no event has this payload");
             examined.findings.push(CheckFinding { damage, remedy: SET_ASIDE, repaired: repair });
         }
+        // Reported until the user deletes it, so that no damaged piece is forgotten.
         for path in self.quarantine.list()? {
             let damage = damage(&path, None, "it was set aside");
             let remedy = "look at it, then delete it";
@@ -69,6 +72,7 @@ impl FilesStore {
 
     fn repair(&self) -> Result<(), crate::AppendError> {
         let tx = self.write()?;
+        // A rebuild needs an empty log: its records name offsets and numbers of the old rows.
         self.checkpoint_with(&tx)?;
         let rebuilt = Reindexer::new(self, &tx)?.rebuild().and_then(|()| tx.finish());
         rebuilt.map_err(|error| StorageError::new("repair", &self.dir, error).into())
@@ -97,6 +101,7 @@ impl FilesStore {
             examined.find(damage, "left where it is");
         }
         for digest in self.payloads.list()? {
+            // A name that is no digest belongs to no event either.
             let known = digest_from_hex(&digest).map(|digest| tx.has_payload(&digest));
             if !known.transpose()?.unwrap_or(false) {
                 examined.orphans.push(self.payloads.path(&digest));
@@ -119,6 +124,7 @@ impl FilesStore {
             let Some(last) = page.last() else { return Ok(()) };
             rest.from = last.seq + 1;
             let broken = page.into_iter().filter_map(|stored| stored.event.err());
+            // Damage in the file of a session is `examine_session`'s to report.
             for broken in broken.filter(|broken| broken.damage.file == self.catalogue.file()) {
                 examined.outdated(broken.damage);
             }
@@ -148,12 +154,16 @@ impl FilesStore {
         row: &SessionRow,
         examined: &mut CheckReport,
     ) -> Result<(), StorageError> {
+        // The transaction sees one state, but the file goes on growing. Lines behind this length
+        // belong to later commits.
         let length = tx.meta_value(&length_key(row.number))?.unwrap_or(0);
         let Some(file) = self.sessions.get(&row.id)? else { return Ok(()) };
+        // By offset, to go over the file once and look each line up.
         let mut rows: HashMap<u64, (u64, LineSpan)> = HashMap::new();
         tx.for_each_body(row.number, |seq, _, body| {
             rows.extend(LineSpan::decode(body).map(|span| (span.offset, (seq, span))));
         })?;
+        // Damaged lines have rows too, so every `seq` has one.
         let own = row.tail_seq.saturating_sub(row.base_seq);
         if (rows.len() as u64) < own {
             let missing = own - rows.len() as u64;
@@ -173,6 +183,7 @@ impl FilesStore {
             let known = rows.remove(&scanned.span.offset);
             self.examine_line(tx, row, &file, &scanned, known, examined)?;
         }
+        // Each line removed its row, so these are left over.
         for (offset, (seq, _)) in rows {
             let why = "the catalogue knows a line that is not there".to_owned();
             let damage = Damage { seq: Some(seq), ..self.damage_of(row, Some(offset), why) };
@@ -202,6 +213,8 @@ impl FilesStore {
                 }
                 self.examine_payload(&line, at, examined);
             }
+            // A whole line without a row: a copy of one that has a row, or a line that the
+            // catalogue missed.
             (Ok(line), None) => match tx.locate(&line.draft.id)? {
                 Some(_) => examined.find(at("its event is there already".to_owned()), MOVE_AWAY),
                 None => examined.outdated(at("the catalogue does not know this line".to_owned())),
@@ -220,6 +233,7 @@ impl FilesStore {
         at: impl Fn(String) -> Damage,
         examined: &mut CheckReport,
     ) {
+        // Many events share a payload, and reading one unpacks and hashes it.
         let Some(digest) = line.payload.filter(|digest| examined.payloads.insert(*digest)) else {
             return;
         };

@@ -62,7 +62,7 @@ pub(super) struct CommitLayout {
 pub(super) struct FileEnds {
     /// Lengths by session number; 0 for a file that does not exist yet.
     lengths: HashMap<u32, u64>,
-    /// Sessions whose file is not as long as the catalogue says: it was edited by hand.
+    /// Sessions with a file that is not as long as the catalogue says: it was edited by hand.
     moved: Vec<SessionId>,
 }
 
@@ -87,10 +87,14 @@ impl FilesStore {
         let layout = self.lay_out(&tx, changes, &ends)?;
         // Staged before the log is written: a constraint that fails here costs no rollback.
         let dropped = self.stage(&tx, &layout)?;
+        // Known before the write, so that the catalogue commits the same end that the log will
+        // have. A later process compares the two to see whether a commit is missing: see
+        // `is_current`.
         let (at, frame) = (self.log.end()?, layout.record.frame());
         let end = at + frame.len() as u64;
         tx.set_meta(LOG_END, end)?;
         self.log.append(at, &frame)?;
+        // The record holds the same bytes, and an import may have gigabytes.
         drop(frame);
         self.has_commits.store(true, Ordering::Relaxed);
         let written = self.write_files(&layout.record).map_err(refused);
@@ -101,7 +105,10 @@ impl FilesStore {
             Err(error) => return Err(self.roll_back(at, &layout.record, error)),
             Ok(()) => {}
         }
+        // After the catalogue: a crash before it leaves the files, and replaying the log removes
+        // them.
         self.remove(changes.deleted.iter().map(|(row, _)| &row.id), &dropped);
+        // The checkpoint takes the writers' lock itself.
         drop(tx);
         if end > LOG_BYTES_MAX {
             // The commit is durable. A checkpoint that fails is tried again with the next one.
@@ -119,6 +126,8 @@ impl FilesStore {
     ) -> Result<CommitLayout, StorageError> {
         let rows: HashMap<u32, &SessionRow> =
             changes.sessions.iter().map(|row| (row.number, row)).collect();
+        // The events come by position, with sessions mixed. In the record each session has one
+        // chunk, so that each file is written once.
         let mut chunks: Vec<(SessionChunk, Vec<u8>)> = Vec::new();
         let mut by_session: HashMap<u32, usize> = HashMap::new();
         let mut spans = Vec::with_capacity(changes.events.len());
@@ -136,6 +145,7 @@ impl FilesStore {
             let start = bytes.len();
             event_line::write(bytes, event);
             let offset = chunk.offset + start as u64;
+            // Without the line break.
             let length = (bytes.len() - start - 1) as u64;
             spans.push(LineSpan { offset, length }.encode());
         }
@@ -148,6 +158,8 @@ impl FilesStore {
             payloads: Vec::with_capacity(payloads.len()),
             sessions: changes.sessions.clone(),
         };
+        // The order is that of the head: chunks, ledger, payloads. `CommitRecord` finds the parts
+        // by adding up their lengths.
         let mut bytes = Vec::new();
         for (chunk, lines) in chunks {
             head.chunks.push(SessionChunk { length: lines.len(), ..chunk });
@@ -186,6 +198,8 @@ impl FilesStore {
                 continue;
             }
             let session_id = &event.draft.session_id;
+            // The length notices an editor that added lines. Without this look those lines would
+            // have no rows, and the batch might take their numbers.
             let noted = tx.meta_value(&length_key(event.session))?;
             let length = match self.sessions.get(session_id)? {
                 Some(file) => {
@@ -226,6 +240,7 @@ impl FilesStore {
             LedgerEntry::Consumer { name: name.clone(), position: *position }.write(&mut lines);
         }
         for row in &changes.sightings {
+            // A session that begins with this commit is not in the catalogue yet.
             let staged = changes.sessions.iter().find(|session| session.number == row.session);
             let session_id = match staged {
                 Some(session) => Some(session.id.clone()),
@@ -243,6 +258,7 @@ impl FilesStore {
             .write(&mut lines);
         }
         let newest = changes.events.last().map_or(0, |event| event.position);
+        // With the events of this commit: a rebuild must not give any of these positions again.
         let tail = tx.tail()?.max(newest);
         for (row, at) in &changes.deleted {
             let (session_id, number) = (row.id.clone(), row.number);
@@ -251,7 +267,7 @@ impl FilesStore {
         Ok(lines)
     }
 
-    /// Lists the payloads that have no file yet, or whose file got lost.
+    /// Lists the payloads that have no file yet, or that lost it.
     fn new_payloads<'c>(
         &self,
         tx: &WriteTx<'_>,
@@ -262,6 +278,8 @@ impl FilesStore {
         for payload in changes.events.iter().filter_map(|event| event.packed.payload.as_ref()) {
             let is_kept = || -> Result<bool, StorageError> {
                 let path = self.payloads.path(&hex(&payload.digest));
+                // A file alone is no proof: it may be the unsynced leftover of a commit that was
+                // rolled back.
                 Ok(path.is_file() && tx.has_payload(&payload.digest)?)
             };
             if seen.insert(payload.digest) && !is_kept()? {
@@ -280,6 +298,7 @@ impl FilesStore {
     ) -> Result<Vec<String>, CommitError> {
         let mut leaving = HashSet::new();
         for (row, _) in &layout.changes.deleted {
+            // Asked before staging deletes the events that name them.
             leaving.extend(tx.payloads_of(row.number)?);
         }
         tx.stage(&layout.changes, |index| &layout.spans[index])?;
@@ -294,6 +313,7 @@ impl FilesStore {
         }
         tx.set_meta(COMMIT, layout.record.head.number)?;
         let mut dropped = Vec::new();
+        // Asked after staging: another session, or a fork that got copies, may still use them.
         for digest in leaving {
             if !tx.has_payload(&digest)? {
                 dropped.push(hex(&digest));
@@ -304,6 +324,7 @@ impl FilesStore {
 
     /// Writes a record of the log to its files. Idempotent: the record names offsets.
     pub(super) fn write_files(&self, record: &CommitRecord) -> Result<(), StorageError> {
+        // Payloads first: a tool that follows the file of a session finds what its lines name.
         for (payload, bytes) in record.payloads() {
             self.payloads.write(&payload.digest, bytes)?;
         }
@@ -333,6 +354,7 @@ impl FilesStore {
             for chunk in &record.head.chunks {
                 // A file that cannot be opened was not written to either.
                 let Ok(Some(file)) = self.sessions.get(&chunk.session_id) else { continue };
+                // The commit began the file.
                 if chunk.offset == 0 {
                     self.sessions.remove(&chunk.session_id)?;
                 } else {
@@ -380,10 +402,13 @@ impl FilesStore {
 
     /// The same inside a write transaction.
     pub(super) fn checkpoint_with(&self, tx: &WriteTx<'_>) -> Result<(), StorageError> {
+        // An empty log means that the files were synced with the last checkpoint.
         if self.log.end()? == CommitLog::START {
             return Ok(());
         }
         let synced = self.sync_files();
+        // Linux reports a failed write-back once and may then treat the pages as clean. A second
+        // sync would succeed without the bytes, so they are written again first.
         self.needs_rewrite.store(synced.is_err(), Ordering::Relaxed);
         synced?;
         // The number commits with the transaction, after the log is cut. A crash in between leaves
@@ -409,6 +434,7 @@ impl FilesStore {
                     payloads.extend(record.head.payloads.into_iter().map(|chunk| chunk.digest));
                     at = end;
                 }
+                // The record names files that cannot be known any more. Recovery reports it.
                 LogEntry::Damaged(_, end) => at = end,
                 LogEntry::Torn | LogEntry::End => break,
             }
@@ -422,6 +448,7 @@ impl FilesStore {
         let payloads: Vec<String> = payloads.into_iter().collect();
         in_parallel(&payloads, |digest| self.payloads.sync(digest))?;
         self.ledger.sync()?;
+        // New files also need their names on the disk, or a power cut loses them with the log cut.
         folder::sync(self.payloads.dir())?;
         folder::sync(self.sessions.dir())?;
         self.catalogue.sync()
@@ -437,6 +464,7 @@ fn in_parallel<T: Sync>(
         return items.iter().try_for_each(act);
     }
     std::thread::scope(|scope| {
+        // `chunks` makes at most `SYNCING_MAX` shares of this size.
         let share = items.len().div_ceil(SYNCING_MAX);
         let act = &act;
         let threads: Vec<_> = items

@@ -99,6 +99,8 @@ impl CommitLog {
     /// Opens the log of the journal in `dir`, and creates it if it is missing.
     pub(super) fn open(dir: &Path) -> Result<CommitLog, OpenError> {
         let path = dir.join(CommitLog::FILE_NAME);
+        // Opened once and never replaced: the log is cut in place, so that all processes have the
+        // same file.
         let file = file::open_or_create(&path)?;
         let log = CommitLog { file, path };
         let mut header = vec![0; CommitLog::START as usize];
@@ -111,6 +113,7 @@ impl CommitLog {
             folder::sync(dir)?;
             return Ok(log);
         }
+        // One digit of base 36, so that the header has a fixed length for 35 versions.
         let version = header.strip_prefix(MAGIC).and_then(|rest| char::from(rest[0]).to_digit(36));
         match version {
             Some(FORMAT) => Ok(log),
@@ -126,6 +129,7 @@ impl CommitLog {
     /// The offset of the next record.
     pub(super) fn end(&self) -> Result<u64, StorageError> {
         let length = self.file.metadata().map_err(self.failed("read"))?.len();
+        // Asked from the system each time: other processes append and cut too.
         Ok(length.max(CommitLog::START))
     }
 
@@ -133,6 +137,8 @@ impl CommitLog {
     /// [`CommitError::NotDurable`] nothing of it is left.
     pub(super) fn append(&self, at: u64, frame: &[u8]) -> Result<(), CommitError> {
         if let Err(error) = self.file.write_all_at(frame, at) {
+            // A part of the frame may be written. Left there, it would swallow the start of the
+            // next record.
             self.cut(at).map_err(|error| CommitError::NotDurable(error.to_string()))?;
             return Err(refused(self.failed("write")(error)));
         }
@@ -146,6 +152,7 @@ impl CommitLog {
         if at >= end {
             return Ok(LogEntry::End);
         }
+        // Without a length the next record cannot be found, so this has to be the end.
         let Some((record_end, crc, head_length)) = self.frame_at(at, end)? else {
             return Ok(LogEntry::Torn);
         };
@@ -166,6 +173,8 @@ impl CommitLog {
 
     /// Removes everything from `at` on.
     pub(super) fn cut(&self, at: u64) -> Result<(), StorageError> {
+        // Synced, because a cut that is lost with the power would bring the records back, at
+        // offsets that later commits use.
         self.file.set_len(at).map_err(self.failed("cut"))?;
         self.file.sync_all().map_err(self.failed("sync"))
     }
@@ -181,6 +190,7 @@ impl CommitLog {
         };
         let (length, crc, head_length) = (number(0), number(4), number(8));
         let record_end = at + FRAME_LEN + u64::from(length);
+        // A crash may leave zeros where the file grew before its bytes came: length 0 is no record.
         let is_whole =
             read == frame.len() && length > 0 && head_length <= length && record_end <= end;
         Ok(is_whole.then_some((record_end, crc, head_length as usize)))
@@ -213,6 +223,9 @@ impl CommitRecord {
     /// Returns the offset and the lines for the ledger.
     pub(super) fn ledger(&self) -> Option<(u64, &[u8])> {
         let chunk = self.head.ledger?;
+        // The layout of `bytes`:
+        //
+        //     chunk · chunk · … │ ledger │ payload · payload · …
         let mut at = self.chunks_length();
         Some((chunk.offset, &self.bytes[next(&mut at, chunk.length)]))
     }
@@ -234,6 +247,7 @@ impl CommitRecord {
         let length = head.len() + self.bytes.len();
         let mut frame = Vec::with_capacity(FRAME_LEN as usize + length);
         let mut crc = crc32fast::Hasher::new();
+        // The checksum covers head and bytes. The frame itself is checked by its lengths.
         crc.update(&head);
         crc.update(&self.bytes);
         for number in [length as u32, crc.finalize(), head.len() as u32] {
@@ -250,9 +264,11 @@ impl CommitRecord {
         let lengths = head.chunks.iter().map(|chunk| chunk.length);
         let lengths = lengths.chain(head.ledger.iter().map(|ledger| ledger.length));
         let lengths = lengths.chain(head.payloads.iter().map(|payload| payload.length));
+        // Checked once here, so that the slices above cannot be out of bounds.
         if lengths.sum::<usize>() != body.len() - head_length {
             return Err("the lengths in a commit do not add up".to_owned());
         }
+        // In place: a copy of the bytes would double the memory of a large commit.
         body.drain(..head_length);
         Ok(CommitRecord { head, bytes: body })
     }

@@ -40,8 +40,10 @@ pub(super) enum LineError {
 }
 
 const CHECK: &[u8] = b",\"check\":\"";
+// Eight hex digits, a quote and the closing brace.
 const CHECK_LEN: usize = CHECK.len() + 8 + 2;
 const PAYLOAD: &[u8] = b",\"payload\":\"";
+// 64 hex digits and a quote.
 const PAYLOAD_LEN: usize = PAYLOAD.len() + 64 + 1;
 const POSITION: &[u8] = b",\"position\":";
 
@@ -65,6 +67,7 @@ pub(super) fn pack(draft: &Draft) -> PackedEvent {
 pub(super) fn write(out: &mut Vec<u8>, row: &EventRow) {
     let start = out.len();
     let rest = &row.packed.rest;
+    // `seq` goes where an encoded event has it, so that the line begins with exactly that text.
     let (head, tail) = rest[..rest.len() - 1].split_at(after_session_id(rest));
     out.extend_from_slice(head);
     put(out, format_args!(",\"seq\":{}", row.seq));
@@ -79,6 +82,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &EventRow) {
 /// Parses a line, with or without its line break.
 pub(super) fn read(bytes: &[u8]) -> Result<EventLine, LineError> {
     let text = bytes.trim_ascii();
+    // A line without a seal, or with a seal and no position, is no event line of this store.
     let Some(LineMembers { body, position, payload }) = unseal(text)?.and_then(split_members)
     else {
         return read_plain(text);
@@ -92,6 +96,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<EventLine, LineError> {
 
 /// Returns the position of a damaged line, if its end is intact.
 pub(super) fn position_of_damaged(bytes: &[u8]) -> Option<u64> {
+    // The seal itself may be what is damaged, so its bytes are skipped and not verified.
     let text = bytes.trim_ascii();
     split_members(&text[..text.len().checked_sub(CHECK_LEN)?]).map(|members| members.position)
 }
@@ -107,7 +112,9 @@ pub(super) fn seal(out: &mut Vec<u8>, start: usize) {
 pub(super) fn unseal(text: &[u8]) -> Result<Option<&[u8]>, LineError> {
     let Some(at) = text.len().checked_sub(CHECK_LEN) else { return Ok(None) };
     let (body, seal) = text.split_at(at);
+    // By place and not with a JSON parser: the sum covers bytes, which a parser does not give back.
     let digits = seal.strip_prefix(CHECK).and_then(|rest| rest.strip_suffix(b"\"}"));
+    // `from_str_radix` would also accept a sign.
     let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     let check = digits.and_then(|digits| std::str::from_utf8(digits).ok());
     match check.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
@@ -137,6 +144,8 @@ fn take(draft: &mut Draft, name: &str) -> Option<Raw> {
 fn after_session_id(json: &[u8]) -> usize {
     const ID: usize = "{\"id\":\"01234567890123456789012345\",\"session_id\":\"".len();
     let mut at = ID;
+    // The id has a fixed length. The session id is a JSON string, so an escaped quote does not end
+    // it.
     while json[at] != b'"' {
         at += if json[at] == b'\\' { 2 } else { 1 };
     }
@@ -152,6 +161,8 @@ struct LineMembers<'a> {
 }
 
 fn split_members(sealed: &[u8]) -> Option<LineMembers<'_>> {
+    // Read from the end, in the reverse order of `write`. An event may end with a member of the
+    // same name, but ours stands behind it.
     let (sealed, payload) = match split_payload(sealed) {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (sealed, None),

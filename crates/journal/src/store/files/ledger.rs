@@ -93,12 +93,16 @@ impl Ledger {
         let failed = |error| StorageError::new("read", &path, error);
         let mut scan = LineScanner::new(&opened, 0);
         let first = scan.next().map_err(failed)?;
+        // A header that cannot be read is damage of one line and no reason to refuse the ledger:
+        // its entries are readable without it.
         let found: Option<LedgerHeader> =
             first.and_then(|first| serde_json::from_slice(first.bytes.trim_ascii()).ok());
         if let Some(header) = found.filter(|header| header.version > VERSION) {
             return Err(OpenError::NewerFormat { path, found: header.version, supported: VERSION });
         }
         let open = Mutex::new(Arc::new(opened));
+        // 0: not known yet. The first checkpoint with a ledger above the minimum compacts it and
+        // learns the live size.
         Ok(Ledger { path, open, alive_bytes: AtomicU64::new(0) })
     }
 
@@ -180,12 +184,16 @@ impl Ledger {
             return Ok(false);
         };
         let dir = self.path.parent().expect("the ledger is in a folder");
+        // Two scans instead of one: the first finds the newest line of each key, the second copies
+        // lines as they are. So memory grows with the keys and not with the file.
         let mut beside = TempFile::new(dir)?;
         let mut out = BufWriter::new(beside.file());
         let mut scan = LineScanner::new(&file, 0);
         let mut alive = 0;
         while let Some(scanned) = scan.next().map_err(&failed)? {
             if living.has(&scanned) {
+                // Byte for byte: a line of a newer program keeps the members that this one does not
+                // know.
                 out.write_all(scanned.bytes)
                     .and_then(|()| out.write_all(b"\n"))
                     .map_err(&failed)?;
@@ -194,6 +202,7 @@ impl Ledger {
         }
         out.flush().map_err(&failed)?;
         drop(out);
+        // Synced before it gets the name: a crash leaves the old ledger or the whole new one.
         beside.sync()?;
         beside.replace(&self.path)?;
         folder::sync(dir)?;
@@ -219,6 +228,7 @@ impl LedgerEntry {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
         serde_json::to_writer(&mut *out, self).expect("rows always encode");
+        // The closing brace goes; the seal brings its own.
         out.pop();
         event_line::seal(out, start);
     }
@@ -233,6 +243,7 @@ impl LedgerEntry {
 
     fn read(bytes: &[u8]) -> ParsedLine {
         let text = bytes.trim_ascii();
+        // A line without a seal is accepted: a user may have written it by hand.
         let text = match event_line::unseal(text) {
             Ok(Some(body)) => Cow::Owned([body, b"}"].concat()),
             Ok(None) => Cow::Borrowed(text),
@@ -242,6 +253,8 @@ impl LedgerEntry {
             return ParsedLine::LedgerEntry(Box::new(entry));
         }
         match serde_json::from_slice::<HashMap<String, IgnoredAny>>(&text) {
+            // An object without any known kind is of a newer program. With a known kind it should
+            // have parsed, so it is damaged.
             Ok(members) if !KINDS.iter().any(|kind| members.contains_key(*kind)) => {
                 ParsedLine::Other
             }
@@ -306,7 +319,10 @@ impl LiveEntries {
     }
 
     fn has(&self, scanned: &ScannedLine<'_>) -> bool {
+        // The header, and entries of a newer program, which may mean anything.
         let Some(entry) = LedgerEntry::parse(scanned.bytes) else { return true };
+        // Entries about a deleted session go, except the deletion itself, which has no session
+        // here.
         if entry.session_id().is_some_and(|session_id| self.deleted.contains(session_id)) {
             return false;
         }

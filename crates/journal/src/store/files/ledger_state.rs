@@ -66,8 +66,12 @@ impl LedgerState {
                 self.sessions.insert(session.id.clone(), *session);
             }
             LedgerEntry::Deleted { session_id, at, tail, .. } => {
+                // The rows of a deleted session must not come back. Its sightings stay in the list:
+                // staging skips them, or deletes them with the events of the session.
                 self.sessions.remove(&session_id);
                 self.deleted.insert(session_id, at);
+                // The events with these positions are gone from the files, so only this entry keeps
+                // the positions from being given again.
                 self.tail = self.tail.max(tail);
             }
             LedgerEntry::Adopted { session_id, offset, from_seq, to_seq, position } => {
@@ -81,6 +85,7 @@ impl LedgerState {
 impl NumberRun {
     /// Returns `seq` and position of the next line; `None` when the run is over.
     pub(super) fn next(&mut self) -> Option<(u64, u64)> {
+        // Both rise by one per line: a run is written only while they do.
         let numbers = (self.seq, self.position);
         if self.seq > self.to_seq {
             return None;

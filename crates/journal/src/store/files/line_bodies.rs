@@ -67,6 +67,8 @@ impl BodyDecoder for LineBodies<'_> {
         let window = window.ok_or_else(|| no_bytes("the file is missing".to_owned()))?;
         let file = Arc::clone(&window.file);
         let bytes = window.read(span).map_err(|error| no_bytes(error.to_string()))?;
+        // Decoded even if the file has fewer bytes than the span: the error then carries what is
+        // left.
         let decoded = self.decode_line(bytes, record, session_id);
         decoded.map_err(|why| BodyError {
             why,
@@ -89,6 +91,7 @@ impl LineBodies<'_> {
         session_id: &SessionId,
     ) -> Result<Option<&'w mut ReadWindow>, StorageError> {
         let known = windows.iter().position(|window| window.session == session);
+        // Taken out and put in front again: the list is short, and its order is the order of use.
         let window = match known.and_then(|index| windows.remove(index)) {
             Some(window) => window,
             None => {
@@ -110,6 +113,8 @@ impl LineBodies<'_> {
     ) -> Result<Draft, String> {
         let line = event_line::read(bytes).map_err(|error| error.to_string())?;
         let mut draft = line.draft;
+        // The row has only a place. If the file was edited since, another whole line may stand
+        // there, with a checksum that fits.
         let is_it = *draft.id.bytes() == record.id
             && draft.session_id == *session_id
             && line.seq.is_none_or(|seq| seq == record.key.seq());
@@ -144,6 +149,8 @@ impl ReadWindow {
     }
 
     fn fill(&mut self, offset: u64, length: u64) -> io::Result<()> {
+        // The length of the file bounds the buffer: a user may have cut the file since its lines
+        // got their rows.
         let left = self.file.metadata()?.len().saturating_sub(offset);
         self.offset = offset;
         self.bytes.resize(length.min(left) as usize, 0);

@@ -44,13 +44,17 @@ impl<'a> LineScanner<'a> {
     pub(super) fn next(&mut self) -> io::Result<Option<ScannedLine<'_>>> {
         loop {
             self.line.clear();
+            // A line has no limit here: a record of an agent may have megabytes.
             let read = self.file.read_until(b'\n', &mut self.line)?;
             if read == 0 {
                 return Ok(None);
             }
             let offset = self.offset;
             self.offset += read as u64;
+            // Editors add blank lines at the end of a file. They are no damage.
             if !self.line.trim_ascii().is_empty() {
+                // Only the last line of a file can lack its break: a write that was cut off, or an
+                // editor.
                 let is_ended = self.line.last() == Some(&b'\n');
                 let bytes = &self.line[..read - usize::from(is_ended)];
                 let span = LineSpan { offset, length: bytes.len() as u64 };
@@ -80,6 +84,7 @@ impl LineSpan {
 
 impl Read for OffsetReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // `read_at` instead of `seek`: other threads read through the same handle.
         let read = self.file.read_at(buffer, self.offset)?;
         self.offset += read as u64;
         Ok(read)
@@ -96,6 +101,7 @@ pub(super) fn line_number(file: &File, offset: u64) -> io::Result<u64> {
         if bytes.is_empty() {
             return Ok(breaks + 1);
         }
+        // Counting reads the file up to the line. It happens only for a damaged one, to name it.
         breaks += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         let length = bytes.len();
         before.consume(length);

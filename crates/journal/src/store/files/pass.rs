@@ -35,7 +35,7 @@ pub(super) enum FileEnd {
     Torn(LineSpan),
 }
 
-/// A line that lacks a number, or whose number is taken.
+/// A line that lacks a number, or has one that is taken.
 pub(super) struct UnnumberedLine {
     span: LineSpan,
     seq: Option<u64>,
@@ -57,22 +57,30 @@ impl Reindexer<'_, '_> {
         let mut scan = LineScanner::new(file, offset);
         let mut passed = FilePass { unnumbered: Vec::new(), end: FileEnd::Whole(offset) };
         let mut after = Some(row.tail_seq);
+        // The run of numbers in the ledger that the present line belongs to, if any.
         let mut run = None;
         while let Some(scanned) = scan.next().map_err(&failed)? {
             let line = event_line::read(scanned.bytes).ok();
             // An event of another session in this file counts as damaged.
             let line = line.filter(|line| line.draft.session_id == row.id);
+            // Only the last line can lack its break. If it cannot be read either, a crash cut the
+            // write off. A damaged line with its break was acknowledged, and keeps its place.
             if line.is_none() && !scanned.is_ended {
                 passed.end = FileEnd::Torn(scanned.span);
                 break;
             }
             passed.end = scanned.end();
+            // A header stands before all events. The same text further down is a line like any
+            // other.
             if row.tail_seq == row.base_seq && passed.unnumbered.is_empty() && is_header(&scanned) {
                 continue;
             }
+            // Numbers from the ledger win over those in the line: an earlier rebuild gave them, and
+            // readers know the event by them.
             run = self.ledger_state.run_at(&row.id, scanned.span.offset).or(run);
             match self.numbers(run.as_mut(), &scanned, line.as_ref()) {
                 (Some(seq), Some(position)) if !self.has_position(position)? => {
+                    // A user copied a line. The copy that was read first keeps the number.
                     if self.is_taken(row.number, seq, line.as_ref())? {
                         self.report_skipped(
                             row,
@@ -122,6 +130,8 @@ impl Reindexer<'_, '_> {
                 false => None,
             };
             let wanted = unnumbered_line.seq.unwrap_or(expected);
+            // Without the line: a `seq` that is taken may move the line, an id that is taken drops
+            // it.
             let is_free = !self.is_taken(row.number, wanted, None)?;
             let seq = match (is_free, &line, unnumbered_line.seq) {
                 (true, _, _) => wanted,
@@ -139,6 +149,7 @@ impl Reindexer<'_, '_> {
                 continue;
             }
             let position = match unnumbered_line.position {
+                // The position that is left of a damaged line keeps its place among all sessions.
                 Some(position) if !self.has_position(position)? => position,
                 _ => self.next_position(),
             };
@@ -216,6 +227,7 @@ fn is_header(scanned: &ScannedLine<'_>) -> bool {
 /// Makes the event that stands for a damaged line in the catalogue. Reading the row reports the
 /// line.
 fn stand_in(row: &SessionRow, span: LineSpan) -> Draft {
+    // The id follows from the place of the line: two damaged lines of a session must not share one.
     let identity = format!("line at {}", span.offset);
     let id = EventId::derived(row.last_at, super::NAME, row.id.as_str(), identity.as_bytes());
     Draft::with_data(id, row.id.clone(), row.last_at, Kind::Unknown, Raw::null())

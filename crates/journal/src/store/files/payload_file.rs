@@ -50,6 +50,7 @@ impl PayloadFiles {
     /// Writes a packed payload. The next checkpoint syncs it; until then the commit log has it.
     pub(super) fn write(&self, digest: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let path = self.path(digest);
+        // Replaced as a whole: another session may refer to the same payload and read it right now.
         let mut beside = TempFile::new(&self.dir)?;
         let written = beside.file().write_all(bytes);
         written.map_err(|error| StorageError::new("write", &path, error))?;
@@ -74,6 +75,7 @@ impl PayloadFiles {
         // A damaged file must not unpack to more memory than an event may take.
         let limit = EVENT_BYTES_MAX as u64 + 1;
         zstd::Decoder::new(packed)?.take(limit).read_to_string(&mut text)?;
+        // The name is the proof, so the file needs no checksum of its own.
         if Sha256::digest(text.as_bytes())[..] != digest[..] {
             return Err(PayloadFileError::OtherText);
         }
@@ -96,6 +98,7 @@ impl PayloadFiles {
         let mut digests = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
+            // Files with other names are temporary or the user's, and are left alone.
             digests.extend(
                 name.to_str().and_then(|name| name.strip_suffix(".zst")).map(str::to_owned),
             );

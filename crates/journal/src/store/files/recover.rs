@@ -52,6 +52,7 @@ const PAGE: usize = 1_000;
 impl FilesStore {
     /// Recovers as after a power cut. The caller is the only process that has the journal open.
     pub(super) fn recover(&self) -> Result<(), OpenError> {
+        // Safe, because no other process is writing: these are left from a crash.
         TempFile::clean(&self.dir)?;
         TempFile::clean(self.payloads.dir())?;
         let tx = self.catalogue.write(LineBodies::new(self)).map_err(|error| match error {
@@ -66,6 +67,7 @@ impl FilesStore {
     }
 
     fn recover_with(&self, tx: &WriteTx<'_>) -> Result<(), CommitError> {
+        // No commit number: the catalogue was deleted, moved to the quarantine, or never made.
         let is_new = tx.meta_value(COMMIT)?.is_none();
         // A file that was written and not synced may have lost bytes with the power, so every
         // record of the log is written out again, known to the catalogue or not.
@@ -73,6 +75,8 @@ impl FilesStore {
         self.checkpoint_with(tx)?;
         // Compared after the replay: what still differs was changed by hand.
         let differences = self.differences(tx)?;
+        // A file that shrank moved its lines, so every row behind the gap names wrong bytes. One
+        // that grew only has lines that no row names.
         if is_new || !differences.shrunk.is_empty() {
             Reindexer::new(self, tx)?.rebuild()?;
         } else {
@@ -88,6 +92,8 @@ impl FilesStore {
         }
         self.lock_findings().extend(differences.findings);
         let mut dropped = Vec::new();
+        // The replay wrote every payload of the log again, also those of sessions that a later
+        // commit deleted.
         for digest in replayed.payloads {
             let known = crate::name::digest_from_hex(&digest).map(|digest| tx.has_payload(&digest));
             if !known.transpose()?.unwrap_or(false) {
@@ -108,6 +114,8 @@ impl FilesStore {
     pub(super) fn catch_up(&self, tx: &WriteTx<'_>) -> Result<(), CommitError> {
         let commit = tx.meta_value(COMMIT)?.unwrap_or(0);
         let (mut deleted, mut dropped) = (Vec::new(), Vec::new());
+        // Commits are numbered, so the ones that the catalogue has are recognised and not staged
+        // twice.
         let end = self.each_record(|record| {
             if record.head.number > commit {
                 self.write_files(&record)?;
@@ -117,6 +125,7 @@ impl FilesStore {
             Ok(())
         })?;
         tx.set_meta(LOG_END, end)?;
+        // Committed before the files are removed, as in `apply`.
         tx.finish()?;
         self.remove(deleted.iter(), &dropped);
         Ok(())
@@ -146,6 +155,7 @@ impl FilesStore {
     /// Writes a commit of the log to the catalogue. Returns the payloads that no event uses any
     /// more.
     fn restage(&self, tx: &WriteTx<'_>, record: CommitRecord) -> Result<Vec<String>, CommitError> {
+        // The positions were given, even if the catalogue never had a row of the session.
         let used_up = deleted_by(&record).map(|(_, tail)| tail).max().unwrap_or(0);
         let dropped = self.stage(tx, &self.decode_record(tx, record)?)?;
         tx.reserve_positions(used_up)?;
@@ -164,6 +174,8 @@ impl FilesStore {
                     take(record)?;
                     at = end;
                 }
+                // Records behind it are acknowledged commits with offsets of their own, and are
+                // replayed.
                 LogEntry::Damaged(damage, end) => {
                     let remedy = "its files were written before, as far as is known";
                     self.lock_findings().push(CheckFinding { damage, remedy, repaired: false });
@@ -191,6 +203,8 @@ impl FilesStore {
         let mut rows: Vec<(EventRow, [u8; 16])> = Vec::new();
         for (chunk, bytes) in record.chunks() {
             let mut offset = chunk.offset;
+            // The lines of the record are those of the file, so the catalogue is rebuilt from the
+            // same bytes.
             for text in bytes.split_inclusive(|byte| *byte == b'\n') {
                 let length = (text.len() - usize::from(text.ends_with(b"\n"))) as u64;
                 let span = LineSpan { offset, length };
@@ -270,6 +284,7 @@ impl FilesStore {
             .into_iter()
             .filter_map(|(number, length)| Some((number.parse().ok()?, length)))
             .collect();
+        // Each session takes its file out; what is left belongs to no session that is known.
         let mut files: HashMap<PathBuf, u64> = self.sessions.list()?.into_iter().collect();
         let mut after = None;
         loop {
@@ -281,10 +296,12 @@ impl FilesStore {
                 let known = lengths.remove(&row.number);
                 match (known, files.remove(&path)) {
                     (Some(known), Some(length)) if length == known => {}
+                    // A fork without events of its own has no file.
                     (None, None) => {}
                     (Some(known), Some(length)) if length < known => {
                         differences.shrunk.push(path);
                     }
+                    // Longer than known, or a file that appeared for a session without one.
                     (_, Some(_)) => differences.grown.push(row.id),
                     (Some(_), None) => differences.findings.push(CheckFinding {
                         damage: damage(&path, None, "the file of a session is missing"),
@@ -296,6 +313,8 @@ impl FilesStore {
         }
         for path in files.into_keys() {
             match self.identify(&path)? {
+                // A file that came back, for instance from a backup. Deleting was the user's wish,
+                // so it is reported and not taken in.
                 Ok(session_id) if tx.tombstone(&session_id)?.is_some() => {
                     let damage = damage(&path, None, "its session was deleted");
                     let remedy = "move it elsewhere";
@@ -305,6 +324,7 @@ impl FilesStore {
                 Err(finding) => differences.findings.push(finding),
             }
         }
+        // A ledger that was cut lost entries that the catalogue has taken in.
         if self.ledger.length()? < tx.meta_value(LEDGER_LENGTH)?.unwrap_or(0) {
             differences.shrunk.push(self.ledger.path().to_owned());
         }
@@ -340,6 +360,7 @@ impl FilesStore {
         let mut scan = LineScanner::new(&file, 0);
         let mut last = None;
         while let Some(scanned) = scan.next().map_err(failed)? {
+            // A whole entry without its break only needs the break.
             let is_torn = !scanned.is_ended && LedgerEntry::parse(scanned.bytes).is_none();
             last = Some((scanned.span, scanned.is_ended, is_torn));
         }
@@ -380,6 +401,7 @@ impl FilesStore {
         let Some(session_id) = session_id else {
             return refused("no line of it can be read", "move it elsewhere");
         };
+        // A copy under another name would give the same events to the session twice.
         if path.file_name().and_then(|name| name.to_str()) != Some(&file_name(&session_id)) {
             return refused("its name is not that of its session", "rename it");
         }
@@ -387,7 +409,7 @@ impl FilesStore {
     }
 }
 
-/// Makes the packed form of an event whose text stands in a file: the digest only.
+/// Makes the packed form of an event with its text in a file: the digest only.
 pub(super) fn packed(payload: Option<[u8; 32]>) -> PackedEvent {
     let payload = payload.map(|digest| StoredPayload { digest, bytes: Arc::default() });
     PackedEvent { rest: Vec::new(), payload }

@@ -53,6 +53,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         store: &'a FilesStore,
         tx: &'v WriteTx<'a>,
     ) -> Result<Reindexer<'v, 'a>, StorageError> {
+        // The whole ledger, also to catch up: the numbers that hand-written lines got earlier, and
+        // deletions, may stand anywhere in it.
         let ledger_state = LedgerState::read(&store.ledger, 0)?;
         let tail = tx.tail()?.max(ledger_state.tail);
         let last_number = tx.last_number()?;
@@ -62,6 +64,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
 
     /// Rebuilds the catalogue from scratch.
     pub(super) fn rebuild(mut self) -> Result<(), CommitError> {
+        // Deleted with the other meta values and put back at the end: without it the catalogue
+        // would count as never built.
         let commit = self.tx.meta_value(COMMIT)?.unwrap_or(0);
         self.tx.delete_all_rows()?;
         self.staged = StagedRows::default();
@@ -81,6 +85,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         }
         self.flush()?;
         let mut rows: Vec<SessionRow> = sessions.into_iter().map(|(row, _)| row).collect();
+        // After those with files, which bring the numbers that their rows have.
         rows.extend(self.sessions_without_files(&rows));
         self.tx.stage(&ChangeSet { sessions: rows, ..ChangeSet::default() }, |_| &[])?;
         self.stage_ledger_state()?;
@@ -121,6 +126,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         if self.store.ledger.length()? > ledger_length {
             self.ledger_state = LedgerState::read(&self.store.ledger, ledger_length)?;
             let sessions: Vec<_> = self.ledger_state.sessions.values().cloned().collect();
+            // Only new entries count here: an older one would undo what commits changed since.
             for row in sessions {
                 self.change_ancestry(row)?;
             }
@@ -164,6 +170,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         (seq, position): (u64, u64),
         span: LineSpan,
     ) -> Result<(), CommitError> {
+        // Files are read one after the other, so positions come in no order.
         self.tail = self.tail.max(position);
         self.staged.seqs.insert((session, seq));
         self.staged.ids.insert(draft.id);
@@ -171,11 +178,13 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         self.staged.spans.push(span.encode());
         let (draft, packed) = (Arc::new(draft), packed(payload));
         self.staged.events.push(EventRow { position, session, seq, draft, packed });
+        // Bounds memory: a rebuild goes over every event of the journal.
         if self.staged.events.len() >= STAGED_MAX { self.flush() } else { Ok(()) }
     }
 
     /// Writes the collected rows to the catalogue.
     pub(super) fn flush(&mut self) -> Result<(), CommitError> {
+        // The sets go with the rows: from here on the catalogue answers what is taken.
         let staged = std::mem::take(&mut self.staged);
         let changes = ChangeSet { events: staged.events, ..ChangeSet::default() };
         self.tx.stage(&changes, |index| &staged.spans[index])
@@ -194,6 +203,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
             && follows
             && *session_id == row.id
             && *to_seq + 1 == seq
+            // Both numbers have to continue, because `NumberRun::next` counts both up together.
             && *first + (seq - *from_seq) == position
         {
             *to_seq = seq;
@@ -229,6 +239,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
                 _ => {}
             }
         }
+        // The folder lists its files in no order. Sorted, two rebuilds of the same files give
+        // sessions the same new numbers.
         ids.sort();
         let mut sessions: Vec<(SessionRow, Arc<File>)> = Vec::with_capacity(ids.len());
         for id in ids {
@@ -265,6 +277,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         let failed = self.store.sessions.failed("read", id);
         let (mut header, mut first) = (None, None);
         while let Some(scanned) = scan.next().map_err(&failed)? {
+            // Up to the first event that can be read: it follows the header, and damaged lines may
+            // stand between.
             header = header.or_else(|| SessionHeader::read(scanned.bytes));
             first = event_line::read(scanned.bytes).ok();
             if first.is_some() {
@@ -282,6 +296,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
             (None, Some(ledger_state)) => ledger_state,
             (None, None) => self.guess_session(id, first.as_ref())?,
         };
+        // The row has the counters of a later state. The pass over the lines counts anew.
         Ok(SessionRow {
             tail_seq: row.base_seq,
             last_position: 0,
@@ -326,7 +341,9 @@ impl<'v, 'a> Reindexer<'v, 'a> {
     /// Gives a session its own number, or the next free one if that is taken.
     fn assign_number(&mut self, row: &mut SessionRow, mut is_taken: impl FnMut(u32) -> bool) {
         if row.number == 0 || is_taken(row.number) {
+            // `last_number` covers deleted sessions too, so no number is given twice.
             row.number = self.last_number + 1;
+            // Told to the caller, so that the next session does not get the same.
             is_taken(row.number);
             self.given_numbers.push(LedgerEntry::Session { session: Box::new(row.clone()) });
         }
@@ -336,6 +353,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
     /// Takes over the parent of a session from the ledger.
     fn change_ancestry(&mut self, row: SessionRow) -> Result<(), CommitError> {
         let row = match self.tx.session(&row.id)? {
+            // The ledger has the row as it was when the parent changed. The counters in the
+            // catalogue are newer.
             Some(known) => SessionRow { parent: row.parent, base_seq: row.base_seq, ..known },
             None => {
                 let mut row = row;
@@ -349,6 +368,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
 
     /// Writes everything of the ledger but sessions to the catalogue.
     fn stage_ledger_state(&mut self) -> Result<(), CommitError> {
+        // Taken, because the rows are moved out of it. No pass follows that would need it.
         let ledger_state = std::mem::take(&mut self.ledger_state);
         let mut numbers: HashMap<SessionId, Option<u32>> = HashMap::new();
         let mut sightings = Vec::new();
@@ -373,6 +393,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
                 }
             };
             let Some(session) = session else { continue };
+            // A sighting refers to its event by a foreign key, and a user may have removed the
+            // line.
             if self.tx.has_event(session, seq)? {
                 sightings.push(SightingRow {
                     session,
@@ -387,6 +409,8 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         let mut deleted = Vec::new();
         for (id, at) in &ledger_state.deleted {
             let known = self.tx.session(id)?;
+            // A session that is gone from the catalogue still needs its tombstone: reading its
+            // source again must not bring it back.
             deleted.push((known.unwrap_or_else(|| SessionRow::new(0, id, *at)), *at));
         }
         let changes = ChangeSet {
@@ -397,6 +421,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
             ..ChangeSet::default()
         };
         self.tx.stage(&changes, |_| &[])?;
+        // After a rebuild no event has the positions of deleted ones.
         self.tx.reserve_positions(ledger_state.tail)?;
         for damage in ledger_state.damages {
             let remedy = "left where it is";
@@ -419,6 +444,7 @@ impl<'v, 'a> Reindexer<'v, 'a> {
                 // Blank lines at the end stay; the next event goes behind them.
                 file.metadata().map_err(&failed)?.len().max(length)
             }
+            // An editor left the last line without its break; the next commit would continue it.
             FileEnd::Unended(length) => {
                 file.write_all_at(b"\n", length).map_err(&failed)?;
                 length + 1

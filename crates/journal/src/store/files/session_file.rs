@@ -66,6 +66,8 @@ impl SessionFiles {
         let path = self.path(id);
         let known = self.handles().find(id);
         if let Some(known) = known {
+            // Editors save by renaming a new file over the old one, and an open handle would go on
+            // with the old one.
             let is_same = file::is_at(&known, &path);
             if is_same.map_err(|error| StorageError::new("look at", &path, error))? {
                 return Ok(Some(known));
@@ -137,6 +139,7 @@ impl HandleCache {
     }
 
     fn keep(&mut self, id: &SessionId, file: File) -> Arc<File> {
+        // A search over 64 entries costs less than opening a file, so no list is kept in order.
         if self.open.len() >= OPEN_MAX
             && let Some(oldest) = self.open.iter().min_by_key(|(_, (_, used))| *used)
         {
@@ -168,6 +171,8 @@ impl SessionHeader {
     /// Parses a header line; `None` if it is none, or damaged.
     pub(super) fn read(bytes: &[u8]) -> Option<SessionHeader> {
         let text = bytes.trim_ascii();
+        // The seal is verified and left in place: the member `check` is ignored by the parser. A
+        // header without a seal, from a user, is accepted.
         event_line::unseal(text).ok()?;
         serde_json::from_slice(text).ok().filter(|header: &SessionHeader| header.format == FORMAT)
     }
