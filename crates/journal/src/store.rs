@@ -79,7 +79,7 @@ pub(crate) trait StoreReader {
         limit: usize,
     ) -> Result<Vec<SessionRow>, StorageError>;
 
-    /// Up to `limit` sessions whose id, or whose provider's id, begins with `prefix`.
+    /// Up to `limit` sessions with an id, or an id of the provider, that begins with `prefix`.
     fn sessions_with_prefix(
         &self,
         prefix: &str,

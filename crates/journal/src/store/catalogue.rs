@@ -46,13 +46,13 @@ pub(crate) use row::EventRecord;
 /// Connections kept for the next readers. More may read at once; theirs are closed afterwards.
 const IDLE_READERS_MAX: usize = 8;
 
-/// The error for a process whose database file was moved, replaced or deleted.
+/// The error for a process after its database file was moved, replaced or deleted.
 const FILE_REPLACED: &str = "it was moved, replaced or deleted while it was open; end every `hansard` \
     (`hansard down` ends the daemon) and put it in place as docs/internals/journal.md says";
 
 /// Turns the body of a row into the event.
 pub(crate) trait BodyDecoder {
-    /// The event of a record whose checksum fits. `payload` holds the bytes stored under the
+    /// The event of a record with a checksum that fits. `payload` holds the bytes stored under the
     /// digest it names, if it names one.
     fn draft(
         &self,
@@ -129,6 +129,7 @@ impl Catalogue {
     ) -> Result<Catalogue, OpenError> {
         connection::require_safe_sqlite()?;
         let bare = BareFile::open(file)?;
+        // Before SQLite: it would replay a WAL, also that of a newer program.
         let found = migration::inspect_file(store, file, bare.as_ref())?;
         let failed = fault::open(store, file);
         let ready = found == migration::FoundDatabase::Format(migration::FORMAT);
@@ -138,6 +139,7 @@ impl Catalogue {
         let turn = turn.map_err(|error| error.into_open_error(file))?;
         let bare = bare.map_or_else(|| BareFile::open_or_create(file), Ok)?;
         if let Some(dir) = file.parent().filter(|_| found == migration::FoundDatabase::Nothing) {
+            // The name of a new file is synced before anything is recorded in it.
             folder::sync(dir)?;
         }
         let mut db = connection::writer(file, synchronous).map_err(&failed)?;
@@ -184,6 +186,8 @@ impl Catalogue {
         self.require_in_place("write to")?;
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = fault::storage("write", &self.file);
+        // Our processes wait for the lock above, so only another tool on the file can be in the way
+        // here.
         let began = std::time::Instant::now();
         let begun = db.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
         begun.map_err(|error| match fault::is_busy(&error) {
@@ -191,6 +195,7 @@ impl Catalogue {
             false => failed(error).into(),
         })?;
         let db = WriteConnection { db, _guard: guard };
+        // A newer program may have migrated the file while this process had it open.
         migration::require_known_format(&self.file, &db)?;
         Ok(CatalogueTx::new(self, db, bodies).map_err(&failed)?)
     }
@@ -205,6 +210,7 @@ impl Catalogue {
 
     fn begin_read(&self) -> Result<ReadConnection<'_>, StorageError> {
         let failed = fault::storage("read", &self.file);
+        // The lock is held for the pop only: opening a connection takes long enough to matter.
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let db = match idle {
             Some(db) => db,

@@ -87,6 +87,8 @@ impl StoreWriter for MemoryWriter<'_> {
     fn apply(mut self: Box<Self>, changes: &ChangeSet) -> Result<(), CommitError> {
         let state = &mut *self.0;
         let mut ids = HashSet::new();
+        // All ids are checked before the first change, so a refused commit leaves no trace. Two
+        // events of one batch may also share an id.
         let is_taken = |id: EventId| state.ids.contains_key(&id) || !ids.insert(id);
         if changes.events.iter().map(|row| row.draft.id).any(is_taken) {
             return Err(CommitError::IdTaken);
@@ -100,6 +102,8 @@ impl StoreWriter for MemoryWriter<'_> {
         }
         for row in &changes.sessions {
             state.numbers.insert(row.id.clone(), row.number);
+            // Kept beside the sessions: a number must not be given again after its session is
+            // deleted.
             state.last_number = state.last_number.max(row.number);
             state.sessions.insert(row.number, row.clone());
         }
@@ -108,6 +112,8 @@ impl StoreWriter for MemoryWriter<'_> {
         }
         state.consumers.extend(changes.consumers.iter().cloned());
         state.sightings.extend(changes.sightings.iter().cloned());
+        // Last, as in the other stores: a commit may record copies in a fork and delete the parent
+        // they come from.
         for (row, at) in &changes.deleted {
             state.remove(row);
             state.tombstones.insert(row.id.clone(), *at);
@@ -118,6 +124,7 @@ impl StoreWriter for MemoryWriter<'_> {
 
 impl MemoryState {
     fn remove(&mut self, row: &SessionRow) {
+        // Collected first, because the map cannot be changed while it is walked.
         let places: Vec<_> = self
             .events
             .range((row.number, 0)..=(row.number, u64::MAX))
@@ -146,6 +153,7 @@ impl MemoryState {
         let mut page = Vec::new();
         for stored in places.filter_map(|place| self.stored(place)) {
             bytes += stored.event.as_ref().map_or(0, |event| event.data.get().len());
+            // At least one event is returned, however large: an empty page would mean the end.
             page.push(stored);
             if page.len() == PAGE_EVENTS_MAX || bytes >= PAGE_BYTES_MAX {
                 break;
@@ -190,6 +198,7 @@ macro_rules! impl_store_reader {
                 limit: usize,
             ) -> Result<Vec<SessionRow>, StorageError> {
                 let mut rows: Vec<&SessionRow> = self.0.sessions.values().collect();
+                // The number breaks ties, so that a cursor names exactly one place in the listing.
                 rows.sort_by_key(|row| std::cmp::Reverse((row.last_at, row.number)));
                 let behind = |row: &&&SessionRow| {
                     after.is_none_or(|cursor| {
@@ -224,6 +233,7 @@ macro_rules! impl_store_reader {
                 session: u32,
                 range: SeqRange,
             ) -> Result<Vec<StoredEvent>, StorageError> {
+                // `BTreeMap::range` panics on a range that ends before it begins.
                 if range.from > range.to {
                     return Ok(Vec::new());
                 }

@@ -64,6 +64,7 @@ pub(crate) fn pack(text: &str) -> Vec<u8> {
         let packer = packer.get_or_insert_with(Packer::new);
         let form = if text.len() < ALONE_BYTES_MIN { ZSTD_EVENTS_1 } else { ZSTD };
         match packer.compress(form, text) {
+            // Equal is not enough: a plain text needs no unpacking.
             Ok(compressed) if compressed.len() < text.len() => [&[form], compressed].concat(),
             // A failed compression is no reason to lose an event: its text is kept as it is.
             _ => plain(),
@@ -73,6 +74,7 @@ pub(crate) fn pack(text: &str) -> Vec<u8> {
 
 /// Encodes the range of a text in its block.
 pub(crate) fn pack_block_range(place: Range<usize>) -> Vec<u8> {
+    // A block has some 64 KiB, or a single event more, so four bytes hold every offset in it.
     let number = |number: usize| (number as u32).to_le_bytes();
     [&[IN_BLOCK][..], &number(place.start), &number(place.len())].concat()
 }
@@ -80,6 +82,8 @@ pub(crate) fn pack_block_range(place: Range<usize>) -> Vec<u8> {
 /// Decodes the range of a text in its block; `None` for a text that is in no block.
 pub(crate) fn block_range(packed: &[u8]) -> Option<Range<usize>> {
     let (form, place) = packed.split_first()?;
+    // The range has exactly eight bytes behind the form. Any other length is no range, and the text
+    // is then reported as one in an unknown form.
     let (start, len) = place.split_first_chunk::<4>().filter(|_| *form == IN_BLOCK)?;
     let [start, len] =
         [*start, len.try_into().ok()?].map(|bytes| u32::from_le_bytes(bytes) as usize);
@@ -94,6 +98,8 @@ pub(crate) fn unpack_block<T>(
     read: impl FnOnce(&str) -> T,
 ) -> Result<T, UnpackError> {
     CACHED_BLOCK.with_borrow_mut(|cached| {
+        // The caller verified the checksum of `packed` against the name, so a hit needs no second
+        // look at the bytes.
         if cached.as_ref().is_none_or(|cached| cached.name != *name) {
             let text = unpack(packed, str::to_owned)?;
             *cached = Some(CachedBlock { name: *name, text });
@@ -116,6 +122,8 @@ pub(crate) fn unpack<T>(packed: &[u8], read: impl FnOnce(&str) -> T) -> Result<T
 }
 
 thread_local! {
+    // Per thread, because the tables of a zstd context cost more to set up than a small event to
+    // pack, and because a lock around them would make readers wait for each other.
     static PACKER: RefCell<Option<Packer>> = const { RefCell::new(None) };
     static UNPACKER: RefCell<Option<Unpacker>> = const { RefCell::new(None) };
     static CACHED_BLOCK: RefCell<Option<CachedBlock>> = const { RefCell::new(None) };
@@ -170,6 +178,7 @@ impl Unpacker {
     }
 
     fn decompress(&mut self, form: u8, bytes: &[u8]) -> Result<&[u8], UnpackError> {
+        // The length stands in the zstd frame itself. Damage there must not reserve gigabytes.
         let len = Decompressor::upper_bound(bytes).filter(|len| *len <= TEXT_BYTES_MAX);
         reset_buffer(&mut self.scratch, len.ok_or(UnpackError::TooLarge)?);
         let decompressor = if form == ZSTD { &mut self.alone } else { &mut self.with_dictionary };
@@ -181,6 +190,7 @@ impl Unpacker {
 /// Empties the buffer and makes room for `len` bytes.
 fn reset_buffer(scratch: &mut Vec<u8>, len: usize) {
     scratch.clear();
+    // One long text must not keep its memory for the life of the thread.
     if len < SCRATCH_BYTES_MAX {
         scratch.shrink_to(SCRATCH_BYTES_MAX);
     }

@@ -39,10 +39,12 @@ impl Quarantine {
     ) -> Result<PathBuf, StorageError> {
         let path = self.free_name(file)?;
         let mut copy = file::create(&path)?;
+        // The handle may be shared, and its position anywhere.
         let copied = opened.rewind().and_then(|()| io::copy(&mut opened, &mut copy));
         copied
             .and_then(|_| copy.sync_all())
             .map_err(|error| StorageError::new("copy", file, error))?;
+        // The name has to be durable before the caller overwrites the original.
         folder::sync(&self.dir)?;
         Ok(path)
     }
@@ -50,8 +52,11 @@ impl Quarantine {
     /// Moves a file here.
     pub(crate) fn move_here(&self, file: &Path) -> Result<PathBuf, StorageError> {
         let path = self.free_name(file)?;
+        // A rename keeps the bytes as they are, also those that cannot be read. The quarantine is
+        // in the folder of the journal, so the file stays on its file system.
         fs::rename(file, &path).map_err(|error| StorageError::new("move", file, error))?;
         folder::sync(&self.dir)?;
+        // Both ends of the rename are synced: after a power cut the file has one of the two names.
         if let Some(dir) = file.parent() {
             folder::sync(dir)?;
         }
@@ -76,6 +81,8 @@ impl Quarantine {
     fn free_name(&self, file: &Path) -> Result<PathBuf, StorageError> {
         folder::create_private(&self.dir)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
+        // Names are counted up instead of replaced: a second repair must not overwrite what the
+        // first one set aside.
         let named = (1u32..).map(|count| self.dir.join(format!("{name}.{count}")));
         Ok(named.into_iter().find(|path| !path.exists()).expect("numbers do not run out"))
     }

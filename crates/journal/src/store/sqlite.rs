@@ -55,6 +55,8 @@ impl SqliteStore {
             Durability::Relaxed => Synchronous::Normal,
         };
         let lock = WriterLock::open(dir)?;
+        // Joined before the database is opened: only the first process may look at the WAL and at
+        // leftovers, because a later one would meet files that are in use.
         let presence = PresenceLock::join(dir)?;
         let file = dir.join(FILE_NAME);
         let mut found = Vec::new();
@@ -108,6 +110,7 @@ impl Store for SqliteStore {
 
     fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
         let mut findings = self.catalogue.read(PackedBodies)?.examine()?;
+        // Without damage no rebuild runs, which would remove the copy that a killed repair left.
         if repair && findings.is_empty() {
             self.catalogue.remove_leftovers()?;
         }
@@ -123,10 +126,12 @@ impl Store for SqliteStore {
         };
         let gone = self.catalogue.rebuild(PackedBodies, &tools)?;
         mark_recovered(&mut findings, &gone);
+        // The repair is judged by a second examination, not by what it believes it did.
         let left = self.catalogue.read(PackedBodies)?.examine()?;
         for finding in &mut findings {
             finding.repaired = !left.iter().any(|left| left.damage == finding.damage);
         }
+        // A repair may uncover damage that the first examination could not reach.
         let is_new = |left: &CheckFinding| !findings.contains(left);
         let new: Vec<CheckFinding> = left.into_iter().filter(is_new).collect();
         findings.extend(new);
@@ -154,6 +159,7 @@ fn quarantine_damaged_wal(dir: &Path) -> Result<Vec<CheckFinding>, StorageError>
     let lost =
         wal::find_lost_commits(&log).map_err(|cause| StorageError::new("read", &log, cause))?;
     let Some(lost) = lost else { return Ok(Vec::new()) };
+    // Copied, not moved: SQLite still has to recover the commits in front of the damage.
     Quarantine::new(dir.join(Quarantine::FOLDER)).copy_here(&log)?;
     let damage = Damage {
         store: CAPABILITIES.name,
@@ -189,10 +195,14 @@ impl BodyDecoder for PackedBodies {
         payload: Option<&[u8]>,
     ) -> Result<Draft, BodyError> {
         let head = record.head(session_id).map_err(body_error)?;
+        // The payload column means one of two things, and the form of the body says which: the
+        // block that the text stands in, or the large `data` that is `null` in the text.
         if let Some(place) = pack::block_range(record.body) {
             let block = record.payload.as_ref().zip(payload);
             let (name, block) = block.ok_or_else(|| body_error("it names no block"))?;
             return pack::unpack_block(name, block, |texts| {
+                // `get` refuses a range that is too long and one that cuts a character, both of
+                // which only a damaged row can name.
                 let rest = texts.get(place).ok_or_else(|| body_error("its block is too short"))?;
                 Draft::decode_rest(head, rest).map_err(body_error)
             })
@@ -213,6 +223,8 @@ impl BodyDecoder for PackedBodies {
 /// Whether the name of a payload is that of these bytes: for a block the hash of the packed bytes
 /// behind the id of its first event, for a large `data` the hash of its text.
 fn proves_name(name: &[u8; 32], bytes: &[u8]) -> bool {
+    // In the name of a block the first half is an event id: see `block::pack_block`. So only the
+    // second half can prove it.
     const ID_LEN: usize = 16;
     Sha256::digest(bytes)[ID_LEN..] == name[ID_LEN..]
         || pack::unpack(bytes, |text| Sha256::digest(text)[..] == name[..]).unwrap_or(false)

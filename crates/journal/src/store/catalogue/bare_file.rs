@@ -28,6 +28,7 @@ impl BareFile {
     /// Opens the file; `None` if there is none.
     pub(super) fn open(path: &Path) -> Result<Option<BareFile>, StorageError> {
         let failed = |cause| StorageError::new("open", path, cause);
+        // The lock is held until the handle is in the list: two threads must not open two handles.
         let mut open = all();
         if let Some(shared) = shared(&open, path).map_err(failed)? {
             return Ok(Some(shared));

@@ -1,4 +1,4 @@
-//! Carving: finds rows in the bytes of a database whose b-trees no longer lead to them.
+//! Carving: finds rows in the bytes of a database after its b-trees no longer lead to them.
 //!
 //! A damaged interior page cuts off every page below it. The rows on those are whole, and each
 //! can be proved: an event by the checksum over its key and columns, a payload by its name, which
@@ -76,6 +76,7 @@ pub(super) fn carve_events(
         let pages = PageFile::open(path, page_bytes)?;
         let mut found = HashMap::new();
         pages.each_offset(|_, bytes| {
+            // Cheap tests first: nearly every offset of the file is tried and is no cell.
             let Some((key, len, local)) = cell_head(bytes) else {
                 return ControlFlow::Continue(());
             };
@@ -105,6 +106,7 @@ pub(super) fn carve_payloads(
         let mut places = HashMap::new();
         pages.each_offset(|place, bytes| {
             let Some(head) = payload_head(bytes) else { return ControlFlow::Continue(()) };
+            // A name of 32 wanted bytes is hardly ever an accident, and `proves` excludes the rest.
             if wanted.contains(&head.name) && !places.contains_key(&head.name) {
                 let payload = pages.payload(bytes, &head);
                 if payload.is_some_and(|payload| proves(&head.name, &payload)) {
@@ -127,11 +129,13 @@ struct PageFile {
 impl PageFile {
     fn open(path: &Path, page_bytes: usize) -> io::Result<PageFile> {
         let file = File::open(path)?;
+        // A file that was cut in the middle of a page loses that page.
         let pages_max = file.metadata()?.len() / page_bytes as u64;
         Ok(PageFile { file, page_bytes, pages_max })
     }
 
     fn read(&self, number: u64, page: &mut [u8]) -> io::Result<()> {
+        // SQLite counts pages from 1.
         self.file.read_exact_at(page, (number - 1) * self.page_bytes as u64)
     }
 
@@ -143,6 +147,8 @@ impl PageFile {
         let mut page = vec![0; self.page_bytes];
         for number in 1..=self.pages_max {
             self.read(number, &mut page)?;
+            // Cells may begin anywhere: the array of cell pointers at the top of the page may be
+            // damaged.
             for byte in 0..page.len() {
                 if look(RecordOffset { page: number, byte }, &page[byte..]).is_break() {
                     return Ok(());
@@ -152,7 +158,7 @@ impl PageFile {
         Ok(())
     }
 
-    /// Reads the payload whose record begins at `local`. The cell header before the record is not
+    /// Reads the payload with a record that begins at `local`. The cell header before it is not
     /// needed: the record's own header tells how long it is.
     fn payload(&self, local: &[u8], head: &PayloadHead) -> Option<Vec<u8>> {
         let mut record = self.record(local, head.bytes_at + head.bytes_len)?;
@@ -161,6 +167,9 @@ impl PageFile {
 
     /// Reads a whole record: the part on its leaf page, then the chain of overflow pages.
     fn record(&self, local: &[u8], len: usize) -> Option<Vec<u8>> {
+        // leaf page       record, first part │ next page
+        // overflow page   next page │ bytes
+        // overflow page   0 │ bytes
         let on_page = local_len(len, self.page_bytes);
         let mut record = local.get(..on_page)?.to_vec();
         let mut next = number_at(local, on_page);
@@ -193,6 +202,8 @@ fn cell_head(bytes: &[u8]) -> Option<(RowKey, usize, &[u8])> {
 
 /// How much of a record stands on its leaf page. The formula is SQLite's.
 fn local_len(len: usize, page_bytes: usize) -> usize {
+    // These constants are in "B-tree Pages" of the file format: for a table leaf, with no bytes
+    // reserved at the end of a page.
     let max = page_bytes - 35;
     if len <= max {
         return len;
@@ -254,6 +265,7 @@ fn payload_head(record: &[u8]) -> Option<PayloadHead> {
     if head_len != record.len() - values.len() {
         return None;
     }
+    // The values stand in the order of the columns: name, checksum, bytes.
     let (name, _) = values.split_first_chunk()?;
     let bytes_at = head_len + name.len() + value_len(checksum).filter(|len| *len <= 8)?;
     let bytes_len = value_len(bytes).filter(|len| *len <= 2 * EVENT_BYTES_MAX)?;
@@ -289,6 +301,7 @@ impl<'a> RecordColumns<'a> {
     fn integer(&mut self) -> Option<i64> {
         let bytes = self.next()?;
         let (first, is_one) = (bytes.first(), self.is_one);
+        // Serial types 8 and 9 are the numbers 0 and 1 without any bytes.
         let Some(first) = first else { return Some(i64::from(is_one)) };
         if bytes.len() > 8 {
             return None;
@@ -309,6 +322,7 @@ fn value_len(kind: i64) -> Option<usize> {
         6 | 7 => Some(8),
         // Even for blobs, odd for texts.
         12.. => Some((kind as usize - 12) / 2),
+        // 10 and 11 are reserved by SQLite and never stand in a file.
         _ => None,
     }
 }

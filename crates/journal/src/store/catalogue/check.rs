@@ -59,6 +59,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             known.insert(row.number);
             self.examine_session(&row, &mut findings)?;
         }
+        // Their events may be whole, but no listing leads to them.
         for session in self.sessions_of_events()?.difference(&known) {
             let why = format!("events of session number {session} have no session");
             findings.push(finding(self.damage(why), REBUILT));
@@ -89,6 +90,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             findings.push(finding(at_session("its counters do not fit its events"), RECOUNTED));
         }
         findings.extend(recount.damages.into_iter().map(|damage| finding(damage, KEPT)));
+        // A session that inherits nothing does not need its parent, which may have been deleted.
         if let Some(parent) = row.parent.as_ref().filter(|_| row.base_seq > 0) {
             match self.session(&parent.session_id)? {
                 None => findings.push(finding(at_session("its parent is missing"), RESTORE)),
@@ -119,6 +121,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             let (Some(first), Some(last)) = (page.first(), page.last()) else {
                 return Ok(recount);
             };
+            // The events decide: a wrong `base_seq` is one of the counters to find.
             if from == 1 {
                 recount.row.base_seq = first.seq - 1;
             }
@@ -170,11 +173,12 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             let found = self.despite_damage(next)?.filter(|found| *found > last);
             let Some(found) = found else { return Ok(sessions) };
             sessions.insert(found.session());
+            // Past all events of the session, so that a session costs one descent of the b-tree.
             last = RowKey::new(found.session(), SEQ_MAX);
         }
     }
 
-    /// Finds sessions whose rows in `tails` do not agree with their ids.
+    /// Finds sessions with rows in `tails` that do not agree with their ids.
     pub(crate) fn wrong_tails(&self) -> Result<Vec<Damage>, StorageError> {
         let sessions = self.despite_damage(self.sessions_of_tails().map(Some))?;
         let mut damages = Vec::new();

@@ -67,12 +67,15 @@ impl Checkpointer {
                 }
             };
             state.thread = Builder::new().name("journal copier".to_owned()).spawn(beside).ok();
+            // Also if the thread could not be started: the next try comes when the log has grown.
             state.checkpointed = wal_bytes;
         }
     }
 
     /// Waits for a checkpoint that runs.
     pub(super) fn join(&self) {
+        // Taken out first: joining under the lock would make the next commit wait for the
+        // checkpoint.
         let thread = self.0.lock().unwrap_or_else(PoisonError::into_inner).thread.take();
         let _ = thread.map(JoinHandle::join);
     }

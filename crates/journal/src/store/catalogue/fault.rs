@@ -37,6 +37,8 @@ pub(super) fn statement(file: &Path, error: Error) -> CommitError {
     let Error::SqliteFailure(cause, message) = &error else {
         return StorageError::new("write", file, error).into();
     };
+    // The code says only that a constraint failed. Its name stands in the message alone: "UNIQUE
+    // constraint failed: event.id".
     let names_id = message.as_deref().is_some_and(|message| message.ends_with(" event.id"));
     match cause.code {
         ErrorCode::ConstraintViolation if names_id => CommitError::IdTaken,
@@ -50,9 +52,11 @@ pub(super) fn statement(file: &Path, error: Error) -> CommitError {
 pub(super) fn commit(file: &Path, error: Error) -> CommitError {
     match code(&error) {
         Some(ErrorCode::DiskFull) => CommitError::OutOfSpace,
+        // SQLite refuses these before it writes a frame.
         Some(ErrorCode::DatabaseBusy | ErrorCode::ReadOnly | ErrorCode::ConstraintViolation) => {
             StorageError::new("write", file, error).into()
         }
+        // The caller opens the journal again, and the WAL then tells what is there.
         _ => CommitError::NotDurable(error.to_string()),
     }
 }
@@ -60,6 +64,8 @@ pub(super) fn commit(file: &Path, error: Error) -> CommitError {
 /// Whether the file is damaged: SQLite says so, or a column has a type or value that we never
 /// write.
 pub(super) fn is_damage(error: &Error) -> bool {
+    // Tables are `STRICT`, so no statement of ours can have stored a value of another type. A short
+    // read, below, means that the file was cut.
     let is_no_value = matches!(
         error,
         Error::InvalidColumnType(..)

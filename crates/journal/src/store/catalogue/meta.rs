@@ -23,7 +23,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         sql.query_row([name], |row| number(row, 0)).optional().map_err(self.unread())
     }
 
-    /// Lists the numbers whose name begins with `prefix`, each with the rest of its name.
+    /// Lists the numbers with a name that begins with `prefix`, each with the rest of its name.
     pub(crate) fn meta_with_prefix(
         &self,
         prefix: &str,
@@ -32,6 +32,8 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             .db
             .prepare_cached("SELECT name, value FROM meta WHERE substr(name, 1, ?2) = ?1")
             .map_err(self.unread())?;
+        // `substr` and not `LIKE`, which ignores case and gives `_` and `%` a meaning. SQLite
+        // counts characters where Rust counts bytes.
         let length = prefix.chars().count();
         sql.query_map(params![prefix, length as i64], |row| {
             let name: String = row.get(0)?;
@@ -82,6 +84,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             )?;
             let mut rows = sql.query(bounds)?;
             while let Some(row) = rows.next()? {
+                // Row by row: the bodies of a long session need not fit into memory.
                 take(RowKey(row.get(0)?).seq(), number(row, 1)?, row.get_ref(2)?.as_blob()?);
             }
             Ok(())
@@ -125,6 +128,7 @@ impl<B: BodyDecoder> CatalogueTx<'_, WriteConnection<'_>, B> {
     /// Removes everything, as part of this commit.
     pub(crate) fn delete_all_rows(&self) -> Result<(), StorageError> {
         self.db
+            // Rows that refer to others go first, as the foreign keys demand.
             .execute_batch(
                 "DELETE FROM sighting; DELETE FROM event; DELETE FROM tails; \
                  DELETE FROM payload; DELETE FROM session; DELETE FROM tombstone; DELETE FROM source; \
@@ -144,11 +148,13 @@ impl<B: BodyDecoder> CatalogueTx<'_, WriteConnection<'_>, B> {
 }
 
 impl Catalogue {
-    /// Syncs what was committed so far, for a catalogue whose commits do not sync by themselves.
+    /// Syncs what was committed so far, for a catalogue that does not sync each commit.
     pub(crate) fn sync(&self) -> Result<(), StorageError> {
         let mut log = self.file.clone().into_os_string();
         log.push("-wal");
         let log = std::path::PathBuf::from(log);
+        // SQLite in this mode syncs the WAL only with a checkpoint, so the file is synced past it.
+        // The WAL has none of SQLite's locks, which closing a handle would release.
         match std::fs::File::open(&log) {
             Ok(file) => file.sync_data().map_err(|error| StorageError::new("sync", log, error)),
             // Without a WAL everything is in the database, which the last checkpoint synced.

@@ -61,6 +61,7 @@ pub(super) fn inspect_file(
         return Ok(FoundDatabase::Nothing);
     }
     let mut header = [0; HEADER_LEN];
+    // A shorter file leaves zeros, which are no database.
     if len >= HEADER_LEN as u64 {
         bare.read_exact_at(&mut header, 0).map_err(failed)?;
     }
@@ -96,10 +97,12 @@ pub(super) fn migrate(
     if format == FORMAT {
         return require_schema(store, file, db);
     }
+    // A new database has nothing to restore.
     if format > 0 {
         make_restore_point(file, db, format)?;
     }
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    // Inside the transaction: another process cannot add rows between the two counts.
     let before = counts(&tx, format).map_err(failed)?;
     for migration in &MIGRATIONS[format as usize..] {
         tx.execute_batch(migration).map_err(failed)?;
@@ -163,6 +166,7 @@ fn schema_sum(db: &Connection) -> rusqlite::Result<u32> {
     while let Some(row) = rows.next()? {
         for column in 0..4 {
             sum.update(row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default());
+            // A separator, so that text that moves from one column to the next changes the sum.
             sum.update(&[0]);
         }
     }
@@ -250,6 +254,7 @@ fn verify(db: &Connection, before: RowCounts) -> Result<(), VerifyError> {
     if found != "ok" {
         return Err(VerifyError::Because(found));
     }
+    // `quick_check` does not look at references.
     let orphan = db.prepare("PRAGMA foreign_key_check")?.exists([])?;
     if orphan {
         return Err(VerifyError::Because("a row refers to one that is missing".to_owned()));

@@ -1,8 +1,8 @@
 //! Reads events a page at a time, around what is damaged.
 //!
-//! A row whose checksum does not fit is returned as broken, in its place. Where a scan of the table
-//! stops at a damaged database page, the rest is looked up key by key, so that the page costs the
-//! rows on it and none behind it.
+//! A row with a wrong checksum is returned as broken, in its place. Where a scan of the table stops
+//! at a damaged database page, the rest is looked up key by key, so that the page costs the rows on
+//! it and none behind it.
 
 use std::ops::{Deref, RangeInclusive};
 
@@ -29,6 +29,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         session: u32,
         range: SeqRange,
     ) -> Result<Vec<StoredEvent>, StorageError> {
+        // `RowKey::new` cuts larger numbers off, and 0 is the key of no event.
         let range = SeqRange { from: range.from.max(1), to: range.to.min(SEQ_MAX), ..range };
         if range.from > range.to {
             return Ok(Vec::new());
@@ -83,10 +84,13 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?))
         });
         if let Ok(Some((base, tail, events))) = counted
+            // A flipped bit in one of the three numbers breaks the sum.
             && base.checked_add(events) == Some(tail)
         {
             return base + 1..=tail;
         }
+        // Two queries, because SQLite answers `min` or `max` alone from one end of the b-tree and
+        // both together with a scan.
         const FIRST: &str = "SELECT min(pk) FROM event WHERE pk BETWEEN ?1 AND ?2";
         const LAST: &str = "SELECT max(pk) FROM event WHERE pk BETWEEN ?1 AND ?2";
         let bounds = [RowKey::new(session, 1).0, RowKey::new(session, SEQ_MAX).0];
@@ -96,6 +100,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         };
         match (end(FIRST), end(LAST)) {
             (Some(first), Some(last)) => first..=last,
+            // An empty range: nothing is due.
             _ => RangeInclusive::new(1, 0),
         }
     }
@@ -132,6 +137,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         while !page.is_full() {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
+                // A disk that does not answer is an error to report, and not damage to read around.
                 Err(error) if !fault::is_damage(&error) => return Err(error),
                 Ok(None) | Err(_) => break,
             };
@@ -183,6 +189,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         let mut rows = statement.query([int(range.from), int(range.to)])?;
         let mut last = None;
         while !page.is_full() {
+            // Unlike in a session, gaps are normal here: deleted events leave theirs.
             let Some(row) = rows.next()? else { break };
             let stored = self.stored(row)?;
             let is_next = last.is_none_or(|last| is_behind(stored.position, last, range.order));
@@ -205,6 +212,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             Direction::OldestFirst => UP,
             Direction::NewestFirst => DOWN,
         };
+        // Limited, because the whole list is read before the first event.
         let bounds = params![int(range.from), int(range.to), PAGE_EVENTS_MAX as i64];
         self.query_all(sql, bounds, |row| Ok((number(row, 1)?, key(row)?)))
     }
@@ -225,6 +233,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
 
     fn stored(&self, row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
         let key = key(row)?;
+        // Read apart from the record: a row with a damaged column keeps its place if it can.
         let position = row.get::<_, i64>(1).unwrap_or(0) as u64;
         let (unreadable, body) = match EventRecord::read(row) {
             Ok(record) => match self.draft(&record)? {
@@ -232,6 +241,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
                 Err(unreadable) => (unreadable, record.body),
             },
             Err(error) => {
+                // `body` is the last of `event_columns!`.
                 let body = row.get_ref(10)?.as_bytes().unwrap_or_default();
                 (body_error(error.to_string()), body)
             }
@@ -254,7 +264,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         Ok(self.payload(name, read)?.unwrap_or_else(|why| Err(body_error(why))))
     }
 
-    /// Decodes a record whose payload was found elsewhere.
+    /// Decodes a record with a payload that was found elsewhere.
     pub(super) fn draft_with(
         &self,
         record: &EventRecord<'_>,
@@ -280,6 +290,8 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
     /// Returns the id of a session, from its row or else from the unique index over ids.
     pub(super) fn session_id_of(&self, session: u32) -> rusqlite::Result<Option<SessionId>> {
         const ROW: &str = "SELECT id FROM session WHERE number = ?1";
+        // The plus sign keeps SQLite from looking the number up in the table, which is what is
+        // damaged.
         const INDEX: &str =
             "SELECT id FROM session INDEXED BY sqlite_autoindex_session_1 WHERE +number = ?1";
         if let Some(id) = self.names.borrow().get(&session) {
@@ -291,6 +303,8 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             id.optional()
         };
         let id = match ask(ROW) {
+            // A missing name is reported with the event, so an index that is damaged too is no
+            // error.
             Err(error) if fault::is_damage(&error) => ask(INDEX).ok().flatten(),
             id => id?,
         };
@@ -318,6 +332,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         let Some(location) = unreadable.location else {
             return Ok(Box::new(BrokenEvent { damage, bytes: body.to_vec() }));
         };
+        // For the files store the damage is in the file of the session, and the row is right.
         (damage.file, damage.line, damage.byte) = (location.file, location.line, location.byte);
         Ok(Box::new(BrokenEvent { damage, bytes: location.bytes }))
     }
@@ -325,6 +340,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
 
 impl EventPage {
     fn push(&mut self, stored: StoredEvent) {
+        // Data and text are nearly all of an event; the rest is not worth encoding it again.
         self.bytes += match &stored.event {
             Ok(event) => event.data.get().len() + event.text.as_ref().map_or(0, String::len),
             Err(broken) => broken.bytes.len(),
@@ -345,7 +361,7 @@ fn body_error(why: impl Into<String>) -> BodyError {
     BodyError { why: why.into(), location: None }
 }
 
-/// Converts a position for SQLite, whose numbers are signed. No stored position is larger.
+/// Converts a position for SQLite, which has signed numbers. No stored position is larger.
 fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -39,6 +39,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
     ) -> rusqlite::Result<Lookup<T>> {
         const BY_NAME: &str = "SELECT checksum, bytes FROM payload WHERE digest = ?1";
         const BY_NUMBER: &str = "SELECT checksum, bytes FROM payload WHERE number = ?1";
+        // The index first, which answers nearly always. Only then the scan, which reads every row.
         let why = match self.whole_payload(BY_NAME, name, name, &read)? {
             Ok(found) => return Ok(Ok(found)),
             Err(why) => why,
@@ -67,6 +68,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         };
         match self.name_of_payload(number) {
             Ok(told) => Ok(told != Some(*name)),
+            // The row itself cannot be read, and a scan would meet the same page.
             Err(error) if fault::is_damage(&error) => Ok(false),
             Err(error) => Err(error),
         }
@@ -96,10 +98,14 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
     fn number_of_payload(&self, name: &[u8; 32]) -> rusqlite::Result<Option<i64>> {
         let numbers = &self.catalogue.payloads;
         let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        // A repair in another process writes payloads in a new order, and an old number would then
+        // lead to the bytes of another event. The checksum would refuse them, but the right row
+        // would not be found.
         if !self.still_hold(&numbers)? {
             *numbers = PayloadNumbers::default();
         }
         if !numbers.by_name.contains_key(name) {
+            // Fixed before both scans: the first one moves `last`.
             let behind = numbers.last;
             // From the beginning up to the damage, then from the end down to it.
             for order in [Direction::OldestFirst, Direction::NewestFirst] {
@@ -160,6 +166,8 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             last = Some(number);
             numbers.last = numbers.last.max(number);
             if let Ok(name) = row.get(1) {
+                // The first row of a name wins: names are unique, so a second one stands on a
+                // damaged page.
                 numbers.by_name.entry(name).or_insert(number);
                 numbers.witness = numbers.witness.max(Some((number, name)));
             }

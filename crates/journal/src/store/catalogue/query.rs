@@ -37,6 +37,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
     }
 
     fn last_number(&self) -> Result<u32, StorageError> {
+        // Deleted sessions count: their numbers must not be given again.
         const SQL: &str = "SELECT max(\
             coalesce((SELECT max(number) FROM session), 0), \
             coalesce((SELECT value FROM meta WHERE name = 'number_deleted'), 0))";
@@ -64,6 +65,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
             let (micros, rest) = cursor.last_at.micros_and_rest();
             (micros, rest, cursor.number)
         });
+        // The slot narrows the index scan; the three columns then cut exactly behind the cursor.
         let slot = activity_slot(last_at);
         self.query_all(SQL, params![slot, last_at, last_ns, number, limit as i64], read_session)
     }
@@ -111,6 +113,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
     fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
         const SQL: &str =
             "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2";
+        // `event_ids` covers both columns, so no page with bodies is read.
         let bounds = [RowKey::new(session, after).0, RowKey::new(session, SEQ_MAX).0];
         self.retry_without_indexes(SQL, |sql| {
             let mut ids = Vec::new();
@@ -237,6 +240,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
 }
 
 fn without_indexes(sql: &str) -> String {
+    // Works on the text: all queries name their tables exactly like this.
     sql.replace(" INDEXED BY event_position", "")
         .replace(" INDEXED BY event_ids", "")
         .replace("FROM event ", "FROM event NOT INDEXED ")

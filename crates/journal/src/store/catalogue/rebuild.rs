@@ -50,7 +50,7 @@ pub(crate) struct RepairTools<'a> {
 /// second.
 const COPIER_POLL: Duration = Duration::from_millis(20);
 
-/// Tables whose rows are copied as they are.
+/// Tables with rows that are copied as they are.
 const PLAIN_TABLES: [(&str, &str); 5] = [
     ("sighting", "event, source, observed_at, observed_ns, source_position, differs"),
     ("tombstone", "session_id, deleted_at, deleted_ns"),
@@ -77,8 +77,11 @@ impl Catalogue {
         // No process writes while this one holds the lock, so afterwards everything is in the one
         // file, which can be copied and searched.
         self.checkpoint_wal(&db)?;
+        // Through the handle that is open already: closing another one would drop SQLite's locks,
+        // see `BareFile`.
         let kept = tools.quarantine.copy_opened(&self.file, self.bare.file())?;
         let path = repaired_path(&self.file);
+        // A repair that was killed may have left a half-built copy.
         remove_database(&path)?;
         let (made, gone) = self.build_copy(&path, &db, &kept, bodies, tools)?;
         // The new content goes into the old file. A rename would leave other processes with the
@@ -141,6 +144,7 @@ impl Catalogue {
         folder::open_private(path)?;
         // The backup API copies pages, so both databases need the same page size.
         let page_bytes = page_bytes(old).map_err(fault::storage("read", &self.file))?;
+        // Without syncs: if the power goes, the original is untouched and the repair starts over.
         let new = connection::writer_with_pages(page_bytes, path, Synchronous::Off);
         let mut new = new.map_err(&failed)?;
         migration::migrate(self.store, path, &mut new)
@@ -163,7 +167,7 @@ struct Rebuild<'a, B> {
     tools: &'a RepairTools<'a>,
 }
 
-/// An event whose row is damaged or missing.
+/// An event with a row that is damaged or missing.
 struct LostEvent {
     key: RowKey,
     position: u64,
@@ -194,6 +198,12 @@ impl EventBatch {
 
 impl<B: BodyDecoder> Rebuild<'_, B> {
     fn run(&self) -> Result<Vec<Damage>, StorageError> {
+        // The order matters:
+        //
+        //     whole events ─► carved events ─► stand-ins ─► counters ─► other tables
+        //
+        // Whole events take their positions first, and counters are computed over everything that
+        // was written.
         let rows = self.sessions()?;
         let mut lost = Vec::new();
         for row in rows.values() {
@@ -205,12 +215,14 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         self.fill_lost(&rows, &lost)?;
         for row in rows.values() {
             let counted = self.new.recount(row)?.row;
+            // A session without events keeps the counters of its row: there is nothing to count.
             if counted.tail_seq > counted.base_seq {
                 replace_session(self.new.db, &counted).map_err(self.unwritten())?;
                 tails::write_stretches(self.new.db, row.number, counted.tail_seq)
                     .map_err(self.unwritten())?;
             }
         }
+        // After the events, which sightings refer to.
         PLAIN_TABLES.iter().try_for_each(|(table, columns)| self.copy_table(table, columns))?;
         Ok(lost.into_iter().map(|lost| lost.broken.damage).collect())
     }
@@ -221,6 +233,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         let mut numbers: BTreeSet<u32> = self.old.sessions_of_events()?.into_iter().collect();
         numbers
             .extend(self.old.query_all(INDEX, [], |row| row.get::<_, u32>(0)).unwrap_or_default());
+        // A damaged page in the table of sessions hides rows that the other two sources still name.
         let mut last = 0;
         while let Some(row) = self.old.session_above(last)? {
             last = row.number;
@@ -236,10 +249,13 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         let id = self.old.session_id_of(number).ok().flatten().unwrap_or_else(|| {
             SessionId::new(format!("salvaged-{number}")).expect("a name with nothing special")
         });
+        // Events are decoded with the id of their session, so the name that was made up has to be
+        // known before the next read.
         self.old.names.borrow_mut().insert(number, id.clone());
         let mut row = SessionRow::new(number, &id, Time::EPOCH);
         let events = self.old.page(number, range_from(1))?;
         if let Some(first) = events.iter().find_map(|stored| stored.event.as_ref().ok()) {
+            // A fork begins behind what it inherits, so its first `seq` says how much that is.
             row.base_seq = first.seq - 1;
             row.created_at = first.created_at;
             row.parent = first.readable::<SessionStarted>().and_then(parent_of);
@@ -275,8 +291,9 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         let page_bytes = page_bytes(self.old.db).map_err(self.unwritten())? as usize;
         let wanted = lost.iter().map(|lost| lost.key).collect();
         let found = carve_events(self.kept, page_bytes, &wanted)?;
+        // First with payloads that the tables lead to: cheap, and enough for most.
         let left = self.write_found(lost, &found, |record| self.old.draft(record).ok()?.ok())?;
-        // Records that were found, but whose payload the tables do not lead to.
+        // Records that were found, with payloads that the tables do not lead to.
         let record = |lost: &LostEvent| found.get(&lost.key).map(CarvedEvent::record);
         let wanted: HashSet<[u8; 32]> =
             left.iter().filter_map(|lost| record(lost)?.payload).collect();
@@ -290,7 +307,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         })
     }
 
-    /// Writes the events whose record was found and can be decoded, and returns the others.
+    /// Writes the events with a record that was found and can be decoded. Returns the others.
     fn write_found(
         &self,
         lost: Vec<LostEvent>,
@@ -302,6 +319,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         for lost in lost {
             let record = found.get(&lost.key).map(CarvedEvent::record);
             match record.as_ref().and_then(|record| Some((record.position, read(record)?))) {
+                // A position is unique in the table, so a second claim would fail the whole batch.
                 Some((position, draft))
                     if self.is_free(position) && !again.has_position(position) =>
                 {
@@ -327,10 +345,12 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         for LostEvent { key, position, broken } in lost {
             let (key, position) = (*key, *position);
             let row = &rows[&key.session()];
+            // What is left of the row may still help a user with a hex editor.
             if !broken.bytes.is_empty() {
                 let name = format!("session-{}-event-{}", key.session(), key.seq());
                 self.tools.quarantine.keep(Path::new(&name), &broken.bytes)?;
             }
+            // In the order of trust: the row's own column, then the index.
             let told = [position, told.get(&key).copied().unwrap_or(0)];
             let position = match told.into_iter().find(|position| self.is_free(*position)) {
                 Some(position) => position,
@@ -375,6 +395,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         let look = || -> rusqlite::Result<u64> {
             let bounds = [RowKey::new(key.session(), 0).0, key.0];
             let mut sql = self.new.db.prepare_cached(BEFORE)?;
+            // Near the event before it, so that the stand-in appears at about the right time.
             let mut free = sql.query_row(bounds, |row| number(row, 0))? + 1;
             let mut sql = self.new.db.prepare_cached(TAKEN)?;
             let mut taken = sql.query([free as i64 - 1])?;
@@ -391,6 +412,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
 
     fn write_batch(&self, batch: EventBatch) -> Result<(), StorageError> {
         let drafts: Vec<&Draft> = batch.events.iter().map(|(_, _, draft)| draft).collect();
+        // Packed again and not copied: a block may have lost some of its events.
         let packed = (self.tools.pack_all)(&drafts);
         let rows = batch.events.into_iter().zip(packed).map(|((key, position, draft), packed)| {
             let (session, seq) = (key.session(), key.seq());
@@ -403,6 +425,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
     fn copy_table(&self, table: &str, columns: &str) -> Result<(), StorageError> {
         let places = vec!["?"; columns.split(", ").count()].join(", ");
         let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})");
+        // Damage ends a scan, so the second one comes up to it from the other side.
         for order in ["ASC", "DESC"] {
             let select = format!("SELECT {columns} FROM {table} ORDER BY 1 {order}");
             match self.copy_rows(&select, &insert) {

@@ -18,6 +18,10 @@ pub(crate) const SEQ_MAX: u64 = u32::MAX as u64;
 impl RowKey {
     /// Makes a key; numbers that are too large become the largest ones.
     pub(crate) fn new(session: u32, seq: u64) -> RowKey {
+        // bit 63      32 31         0
+        //     session    │    seq
+        //
+        // Session numbers have 31 bits, so that a key is never negative and keys sort by session.
         RowKey(i64::from(session.min(SESSION_MAX)) << 32 | seq.min(SEQ_MAX) as i64)
     }
 
@@ -69,6 +73,7 @@ impl<'a> EventRecord<'a> {
             checksum: 0,
             body,
         };
+        // Last, because it covers all other fields.
         record.checksum = record.sum();
         (row.session <= SESSION_MAX && row.seq <= SEQ_MAX).then_some(record)
     }
@@ -77,6 +82,7 @@ impl<'a> EventRecord<'a> {
     pub(super) fn read(row: &'a rusqlite::Row<'_>) -> rusqlite::Result<EventRecord<'a>> {
         Ok(EventRecord {
             key: RowKey(row.get(0)?),
+            // A negative number is damage, which the checksum shows.
             position: row.get::<_, i64>(1)? as u64,
             id: row.get(2)?,
             kind: row.get(3)?,
@@ -84,6 +90,7 @@ impl<'a> EventRecord<'a> {
             observed_at: (row.get(6)?, row.get(7)?),
             payload: row.get(8)?,
             checksum: row.get(9)?,
+            // Borrowed from the row: a body is decoded at once, and a copy would only cost time.
             body: row.get_ref(10)?.as_blob()?,
         })
     }
@@ -91,6 +98,7 @@ impl<'a> EventRecord<'a> {
     /// Computes the CRC-32 over all other columns: a flipped bit in any of them shows.
     pub(super) fn sum(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
+        // The key is covered too: a row that damage moved to another key would otherwise pass.
         hasher.update(&self.key.0.to_le_bytes());
         hasher.update(&self.position.to_le_bytes());
         hasher.update(&self.id);
@@ -143,6 +151,7 @@ pub(super) use session_columns;
 /// The slot of about a minute (2^26 µs) that sessions are indexed by: most commits stay in one
 /// slot and do not touch the index.
 pub(super) fn activity_slot(last_at_micros: i64) -> i64 {
+    // An arithmetic shift rounds down, also for times before 1970.
     last_at_micros >> 26
 }
 

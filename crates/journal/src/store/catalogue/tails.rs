@@ -58,7 +58,9 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
                 found.push((id, place.seq()));
             }
         }
+        // `ids` begins behind the `seq` it gets, so one less.
         found.extend(self.ids(session, behind.saturating_sub(1))?);
+        // Four bytes are only a part of the suffix, so a hit may be another id.
         found.retain(|(id, _)| tails.contains(&id.tail()));
         Ok(found)
     }
@@ -75,12 +77,14 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             Err(error) if fault::is_damage(&error) => None,
             first => first?,
         };
+        // Without a first event, or with a damaged index over ids, all ids are read.
         let Some(mut next) = first else { return Ok((places, 0)) };
         let mut select = self.db.prepare_cached(ROWS)?;
         let mut rows = select.query([next, stretches_from(RowKey::new(session, 0))[1]])?;
         // A damaged or missing row ends the loop: the rest is read from the ids.
         while let Ok(Some(row)) = rows.next() {
             let Some(bytes) = checked_bytes(row, next) else { break };
+            // The slot of an id is the low bits of its key, so a key needs no bytes in the row.
             let slots = (next << STRETCH_BITS..).zip(bytes.chunks_exact(END_BYTES));
             places.extend(
                 slots.filter(|(_, end)| wanted.has(number(end))).map(|(key, _)| RowKey(key)),
@@ -105,6 +109,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         let Some(first) = first_stretch(&self.db, session)? else { return Ok(false) };
         let mut select = self.db.prepare_cached(ROWS)?;
         let mut rows = select.query(bounds)?;
+        // A row that is missing in the middle shows as one with the wrong number.
         for stretch in first.. {
             let Some(row) = rows.next()? else { break };
             if checked_bytes(row, stretch) != Some(&stretch_bytes(&self.db, stretch)?) {
@@ -127,6 +132,7 @@ pub(super) fn update_stretches(db: &Connection, events: &[EventRow]) -> rusqlite
         (*first, *last) = (row.seq.min(*first), row.seq.max(*last));
     }
     for (session, (first, last)) in written {
+        // An append at the end deletes nothing: its stretch is not full and has no row.
         delete_from(db, RowKey::new(session, first))?;
         if stretch_of(RowKey::new(session, first)) < stretch_of(RowKey::new(session, last + 1)) {
             write_stretches(db, session, last)?;
@@ -171,6 +177,7 @@ fn stretch_bytes(db: &Connection, stretch: i64) -> rusqlite::Result<Vec<u8>> {
     let mut select = db.prepare_cached(IDS)?;
     let mut rows = select.query([stretch << STRETCH_BITS, (stretch + 1) << STRETCH_BITS])?;
     while let Some(row) = rows.next()? {
+        // The remainder of the key is its slot, because a stretch begins at a multiple of 512.
         let at = row.get::<_, i64>(0)? as usize % STRETCH_EVENTS * END_BYTES;
         let id: [u8; 16] = row.get(1)?;
         bytes[at..at + END_BYTES].copy_from_slice(&id[id.len() - END_BYTES..]);

@@ -56,6 +56,7 @@ impl<B: BodyDecoder> CatalogueTx<'_, WriteConnection<'_>, B> {
         let Catalogue { file, bare, synchronous, checkpointer, .. } = self.catalogue;
         checkpointer.after_commit(wal_bytes, file, bare.identity(), *synchronous, &self.db);
         if wal_bytes > WAL_BYTES_MAX {
+            // A restart waits for readers as long as the timeout allows, and a commit must not.
             let _ = self.db.busy_timeout(Duration::ZERO);
             let _ = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
             let _ = self.db.busy_timeout(LOCK_WAIT_MAX);
@@ -110,7 +111,7 @@ fn write_changes<'c>(
     Ok(())
 }
 
-/// Writes events whose packed text is their body.
+/// Writes events with their packed text as the body.
 pub(super) fn write_events(
     db: &Connection,
     rows: impl Iterator<Item = EventRow>,
@@ -145,6 +146,7 @@ impl<'a> EventStatements<'a> {
     }
 
     fn write(&mut self, row: &EventRow, body: &[u8]) -> rusqlite::Result<()> {
+        // The payload comes before the event, which refers to it by a foreign key.
         if let Some(payload) = &row.packed.payload
             && self.last_payload != Some(payload.digest)
         {
@@ -152,6 +154,7 @@ impl<'a> EventStatements<'a> {
             self.payload.execute(params![payload.digest, checksum, &payload.bytes[..]])?;
             self.last_payload = Some(payload.digest);
         }
+        // Larger numbers would be cut off in the key, and hit the row of another event.
         let record = EventRecord::new(row, body)
             .ok_or(rusqlite::Error::IntegralValueOutOfRange(0, row.seq as i64))?;
         self.event.execute(params![
@@ -180,6 +183,7 @@ fn write_session(db: &Connection, row: &SessionRow) -> rusqlite::Result<()> {
         Some(before) if only_counters_differ(&before, row) => {
             update_counters(db, row)?;
             let slot = |row: &SessionRow| activity_slot(row.last_at.micros_and_rest().0);
+            // The index over the activity changes once a minute instead of with every commit.
             if slot(&before) == slot(row) {
                 return Ok(());
             }
@@ -291,6 +295,7 @@ fn write_sighting(db: &Connection, row: &SightingRow) -> rusqlite::Result<()> {
 /// Deletes a session with the payloads that only it uses, and writes a tombstone.
 fn delete_session(db: &Connection, row: &SessionRow, at: Time, tail: u64) -> rusqlite::Result<()> {
     let bounds = [RowKey::new(row.number, 0).0, RowKey::new(row.number, SEQ_MAX).0];
+    // Asked before the events are gone; afterwards only those without another user are removed.
     let digests: Vec<[u8; 32]> = db
         .prepare_cached(
             "SELECT DISTINCT payload FROM event WHERE pk BETWEEN ?1 AND ?2 AND payload IS NOT NULL",
@@ -315,6 +320,7 @@ fn delete_session(db: &Connection, row: &SessionRow, at: Time, tail: u64) -> rus
          SET deleted_at = excluded.deleted_at, deleted_ns = excluded.deleted_ns",
     )?
     .execute(params![row.id.as_str(), deleted_at, deleted_ns])?;
+    // Positions and session numbers are never given again, so the highest ones outlive their rows.
     let mut use_up = db.prepare_cached(
         "INSERT INTO meta (name, value) VALUES (?1, ?2) \
          ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",

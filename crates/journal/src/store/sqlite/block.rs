@@ -25,6 +25,7 @@ pub(super) fn pack_all(
     pack_alone: impl Fn(&Draft) -> PackedEvent,
 ) -> Vec<PackedEvent> {
     let mut all = Vec::with_capacity(drafts.len());
+    // One buffer for all blocks of the commit.
     let mut texts = Vec::new();
     for group in drafts.chunk_by(|draft, next| draft.session_id == next.session_id) {
         let mut rest = group;
@@ -43,6 +44,8 @@ pub(super) fn pack_all(
                     break;
                 }
             }
+            // A block ends when it is full, and before the first event that belongs in none. So the
+            // order of events stays, and `all` lines up with `drafts`.
             let (together, others) = rest.split_at(ends.len());
             if together.len() > 1 && texts.len() >= BLOCK_BYTES_MIN {
                 all.extend(pack_block(first, &texts, &ends));

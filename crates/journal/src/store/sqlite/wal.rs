@@ -1,9 +1,9 @@
 //! Verifies the write-ahead log (WAL) that a crash left behind.
 //!
-//! SQLite reads the WAL up to the first frame whose checksum does not fit, and silently drops the
-//! rest. After a crash that is right: the last commit was cut off in the middle. But a whole commit
-//! behind the bad frame means that the WAL was damaged, and that SQLite drops commits which were
-//! acknowledged.
+//! SQLite reads the WAL up to the first frame with a checksum that does not fit, and silently drops
+//! the rest. After a crash that is right: the last commit was cut off in the middle. But a whole
+//! commit behind the bad frame means that the WAL was damaged, and that SQLite drops commits which
+//! were acknowledged.
 //!
 //! ```text
 //! header   magic, version, page size, sequence, two salts, checksum        8 × 4 bytes
@@ -39,8 +39,10 @@ pub(super) fn find_lost_commits(path: &Path) -> io::Result<Option<LostCommits>> 
         Err(error) => return Err(error),
     };
     let len = file.metadata()?.len();
+    // A WAL grows to tens of megabytes, and opening waits for this read.
     let mut log = BufReader::with_capacity(1 << 20, file);
     let mut header = [0; HEADER_LEN];
+    // Shorter than its header: SQLite was killed while it began the log, so no commit is in it.
     if len < HEADER_LEN as u64 {
         return Ok(None);
     }
@@ -50,6 +52,7 @@ pub(super) fn find_lost_commits(path: &Path) -> io::Result<Option<LostCommits>> 
     let is_header = field(0) & !1 == MAGIC && page_len.is_power_of_two() && page_len <= 65_536;
     let mut sum = WalChecksum { big: field(0) & 1 == 1, s0: 0, s1: 0 };
     if is_header {
+        // The last eight bytes are the checksum itself.
         sum.add(&header[..24]);
     }
     if !is_header || (sum.s0, sum.s1) != (field(6), field(7)) {
@@ -61,16 +64,21 @@ pub(super) fn find_lost_commits(path: &Path) -> io::Result<Option<LostCommits>> 
     let mut frame = vec![0; FRAME_HEADER_LEN + page_len];
     let mut at = HEADER_LEN as u64;
     let mut lost: Option<LostCommits> = None;
+    // An incomplete frame at the end is a write that was cut off, and no commit.
     while at + frame.len() as u64 <= len {
         log.read_exact(&mut frame)?;
         let is_ours = &frame[8..16] == salts;
         if lost.is_none() {
+            // The sum covers the page and the first two words of its header. The salts are compared
+            // instead, and the other two words are the sum.
             sum.add(&frame[..8]);
             sum.add(&frame[FRAME_HEADER_LEN..]);
             let told = (
                 u32::from_be_bytes(read_word(&frame, 4)),
                 u32::from_be_bytes(read_word(&frame, 5)),
             );
+            // Other salts are no damage by themselves: behind the present frames stand those from
+            // before the log began anew. They are never `is_ours`, so they count as no lost commit.
             if !is_ours || (sum.s0, sum.s1) != told {
                 lost = Some(LostCommits { byte: at, commits: 0 });
             }
