@@ -92,6 +92,7 @@ impl Artifacts {
         expected: ExpectedBody<'_>,
     ) -> Result<ArtifactBody, ArtifactError> {
         check_id(id)?;
+        // A body that is longer than announced is refused early and does not fill the disk first.
         let size_max = expected.size.unwrap_or(u64::MAX);
         let mut bytes = HashingReader { bytes, hash: Sha256::new(), size: 0, size_max };
         match &self.store {
@@ -99,6 +100,7 @@ impl Artifacts {
             BodyStore::Memory(memory) => {
                 let mut text = Vec::new();
                 let read = bytes.read_to_end(&mut text);
+                // A wrong size says more than the read error that it may have caused.
                 let body = bytes.finish(id, expected)?;
                 read.map_err(|error| failed("read the body of", id, error))?;
                 lock(memory).put(body, text)
@@ -108,6 +110,7 @@ impl Artifacts {
 
     /// Stores bytes under an id made from their digest, and returns the id.
     pub fn put_bytes(&self, bytes: &[u8]) -> Result<String, ArtifactError> {
+        // Deterministic: the same bytes from two events are one artifact.
         let id = format!("sha256-{}", hex(&Sha256::digest(bytes)));
         self.put(&id, bytes, ExpectedBody::default()).map(|body| body.id)
     }
@@ -157,7 +160,7 @@ impl Artifacts {
         }
     }
 
-    /// Lists bodies whose id is not `referenced` and that were put more than a day before `now`.
+    /// Lists bodies with an id that is not `referenced`, put more than a day before `now`.
     ///
     /// A younger one may belong to an event that is about to be recorded. Bodies in memory end with
     /// the process and are never orphans.
@@ -191,6 +194,8 @@ impl BodyReader {
     }
 
     fn verify(&mut self) -> Result<(), ArtifactError> {
+        // The size first: hashing has seen only a part of a body that is cut, and the size says
+        // why.
         if self.read != self.body.size {
             return Err(ArtifactError::SizeMismatch {
                 id: self.body.id.clone(),
@@ -212,12 +217,14 @@ impl BodyReader {
 
 impl Read for BodyReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // An empty buffer reads nothing, which must not be taken for the end.
         if self.is_verified || buffer.is_empty() {
             return Ok(0);
         }
         let count = self.bytes.read(buffer)?;
         self.hash.update(&buffer[..count]);
         self.read += count as u64;
+        // Also as soon as it is too long: the rest of a wrong body is not worth reading.
         if count == 0 || self.read > self.body.size {
             self.verify().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             self.is_verified = true;
@@ -228,6 +235,7 @@ impl Read for BodyReader {
 
 impl MemoryBodies {
     fn put(&mut self, body: ArtifactBody, bytes: Vec<u8>) -> Result<ArtifactBody, ArtifactError> {
+        // Events name a body by its id, so an id must never change its bytes.
         if let Some(known) = self.ids.get(&body.id) {
             return body.require_same_digest(known);
         }
@@ -265,6 +273,7 @@ impl<R> HashingReader<R> {
             return Err(ArtifactError::SizeMismatch { id, expected, actual: self.size });
         }
         let actual = digest(std::mem::take(&mut self.hash));
+        // Callers write hex digits in either case.
         if let Some(expected) = expected.digest.filter(|text| !text.eq_ignore_ascii_case(&actual)) {
             let expected = expected.to_owned();
             return Err(ArtifactError::DigestMismatch { id, expected, actual });

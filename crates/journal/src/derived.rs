@@ -120,6 +120,8 @@ impl Derived {
     ) -> Result<T, ReadError> {
         let mut attempts = 1;
         loop {
+            // Read before the attempt: `replace` does nothing if another thread has replaced the
+            // file since.
             let generation = lock(&self.readers).generation;
             let error = match self.read_once(&mut ask) {
                 Ok(answer) => return Ok(answer),
@@ -163,10 +165,12 @@ impl Derived {
             let mut put =
                 tx.prepare_cached("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for View { session_id, up_to_seq, bytes } in views {
+                // A view that is saved after its session was deleted would never be removed.
                 if !exists(session_id)? {
                     continue;
                 }
                 let check = crc32fast::hash(bytes);
+                // `up_to_seq` fits: a `seq` has 32 bits.
                 put.execute(params![session_id.as_str(), name, *up_to_seq as i64, check, bytes])?;
             }
             Ok(())
@@ -174,7 +178,7 @@ impl Derived {
         unless_newer(saved)
     }
 
-    /// The views of all sessions under that name whose bytes are as they were saved.
+    /// The views of all sessions under that name, without those that are damaged.
     pub(crate) fn views(&self, name: &str) -> Result<Vec<(String, SavedView)>, ReadError> {
         let views = self.read("read views from", |connection| {
             let mut select = connection.prepare_cached(
@@ -194,7 +198,7 @@ impl Derived {
         unless_newer(views)
     }
 
-    /// The view saved under that name, if there is one whose bytes are as they were saved.
+    /// The view saved under that name, if there is one and it is not damaged.
     pub(crate) fn view(
         &self,
         session_id: &SessionId,
@@ -230,6 +234,8 @@ impl Derived {
         &self,
         ask: &mut impl FnMut(&Connection) -> Result<T, DerivedError>,
     ) -> Result<T, DerivedError> {
+        // On an error the connection is dropped and not given back: it may be in a transaction, or
+        // look at a damaged file.
         let (generation, connection) = self.take_reader()?;
         let snapshot = connection.unchecked_transaction()?;
         let answer = ask(&connection)?;
@@ -513,8 +519,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 /// Replaces the file that is there, if any, by an empty one.
 fn create_empty(path: &Path) -> Result<Connection, DerivedError> {
     let cannot = |error| StorageError::new("begin", path, error);
-    // The main file first: SQLite throws away a write-ahead log whose file is gone, but would
-    // believe a file whose log is gone.
+    // The main file first: SQLite throws away a write-ahead log without its file, but would
+    // believe a file without its log.
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -531,7 +537,7 @@ fn create_empty(path: &Path) -> Result<Connection, DerivedError> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(&format!(
         // The tables of the index are described in `event_search::sqlite_index`. `forgotten` are
-        // deleted sessions whose events have left the index.
+        // deleted sessions, after their events have left the index.
         "CREATE TABLE state (
              indexed INTEGER NOT NULL,
              first_day INTEGER NOT NULL,

@@ -91,10 +91,14 @@ impl Originals {
         let path = dir.join(&name);
         let failed = |error| StorageError::new("keep what was read in", &path, error);
         let mut files = self.open_files();
+        // Retention in another process may have removed the file. An open handle would go on
+        // writing to it.
         if files.get(&name).is_some_and(OriginalFile::is_deleted) {
             files.remove(&name);
         }
         if files.len() >= OPEN_MAX && !files.contains_key(&name) {
+            // Synced before they are closed: without a handle `unsynced` would not list them any
+            // more.
             for kept in files.values_mut() {
                 kept.sync()?;
             }
@@ -108,11 +112,15 @@ impl Originals {
                 .last()
                 .map(OriginalFrame::end)
                 .unwrap_or_default();
+            // Cuts a frame that a crash left half written: the next frame would stand behind it,
+            // where `read_frames` does not get to.
             file.set_len(end.packed).map_err(failed)?;
             let (file, path) = (Arc::new(file), path.clone());
             files.insert(name.clone(), OriginalFile { file, path, end, is_synced: true });
         }
         let kept = files.get_mut(&name).expect("it was just put there");
+        // After a crash a source is read again from its last checkpoint, and these bytes come
+        // twice. An `offset` behind the end leaves a gap, which the headers tell.
         if offset < kept.end.plain {
             kept.truncate_at(offset).map_err(failed)?;
         }
@@ -135,6 +143,7 @@ impl Originals {
     /// are left.
     pub fn retain(&self, since: Time, bytes_max: u64) -> Result<(), StorageError> {
         let mut kept = self.list()?;
+        // Oldest first, so that the loop can stop at the first file that may stay.
         kept.sort_by_key(|(_, metadata)| written_at(metadata));
         let mut bytes: u64 = kept.iter().map(|(_, metadata)| metadata.len()).sum();
         for (name, metadata) in kept {
@@ -226,6 +235,8 @@ impl Originals {
         let path = dir.join(file_name(source, generation));
         let Some(file) = file::open(&path)? else { return Ok(None) };
         let failed = |error| StorageError::new("read", &path, error);
+        // Frames stand in the order of the source, so one walk over the headers is enough. Frames
+        // before and behind the range are not unpacked.
         let mut stretch = Vec::new();
         let mut at = wanted.start;
         for frame in read_frames(&file).map_err(failed)? {
@@ -242,6 +253,7 @@ impl Originals {
                 at = end;
             }
         }
+        // A gap stops `at` for good: no later frame begins before it.
         Ok((at == wanted.end).then_some(stretch))
     }
 
@@ -299,11 +311,14 @@ impl OriginalFile {
             frame.extend((CONTENT_LEN as u32).to_le_bytes());
             frame.extend(offset.to_le_bytes());
             frame.extend((plain.len() as u32).to_le_bytes());
+            // The packed length, which is known only afterwards.
             frame.extend([0; 4]);
             let mut behind = Cursor::new(&mut *frame);
             behind.set_position(HEADER_LEN);
             let packed_len = compressor.compress_to_buffer(plain, &mut behind)? as u32;
             frame[HEADER_LEN as usize - 4..][..4].copy_from_slice(&packed_len.to_le_bytes());
+            // Header and frame in one call. If it fails, `end` stays, and the next append
+            // overwrites what was written of it.
             self.file.write_all_at(frame, self.end.packed)?;
             self.is_synced = false;
             self.end.packed += frame.len() as u64;
@@ -326,9 +341,11 @@ impl OriginalFile {
         let Some(first) = first else { return Ok(()) };
         let frame = frames[first];
         let packed = frame.packed_from - HEADER_LEN;
+        // Unpacked before the cut, which removes the bytes.
         let before =
             (offset > frame.plain_from).then(|| decode_frame(&self.file, frame)).transpose()?;
         self.file.set_len(packed)?;
+        // The end of the frame before, not `offset`: between them there may be a gap.
         let plain = if first == 0 { 0 } else { frames[first - 1].end().plain };
         self.end = OriginalEnd { plain, packed };
         if let Some(mut plain) = before {
@@ -381,6 +398,7 @@ fn read_frames(file: &File) -> std::io::Result<Vec<OriginalFrame>> {
             packed_from: at + HEADER_LEN,
             packed_len: word(20),
         };
+        // Header of another kind, or a frame that goes beyond the file: a torn write.
         if word(0) != MARK || frame.end().packed > length {
             break;
         }
@@ -395,6 +413,8 @@ fn file_name(source: &str, generation: u32) -> String {
 }
 
 fn safe_name(source: &str) -> String {
+    // Neither a slash nor a dot is left, so that no name leads out of the folder and the first dot
+    // ends the source.
     source.chars().filter(char::is_ascii_alphanumeric).take(64).collect()
 }
 

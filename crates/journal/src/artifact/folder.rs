@@ -56,6 +56,8 @@ impl ArtifactFolder {
     ) -> Result<ArtifactBody, ArtifactError> {
         folder::create_private(&self.bodies_dir())?;
         folder::create_private(&self.ids_dir())?;
+        // Written beside, without the lock: a large body from a slow sender must not block others,
+        // and its name is its digest, which is known only at the end.
         let mut beside = TempFile::new(&self.bodies_dir())?;
         let written = write_body(bytes, beside.file());
         // A size mismatch may have ended the write early, so it is checked before the write error.
@@ -67,6 +69,8 @@ impl ArtifactFolder {
             Some(known) => body.require_same_digest(&known)?,
             None => body,
         };
+        // The bytes come before the pointer: a crash in between leaves a body without a name, which
+        // the removal of orphans finds.
         if self.find_body(&body).is_none() {
             self.place_body(beside, &body, is_compressed)?;
         }
@@ -89,6 +93,7 @@ impl ArtifactFolder {
         body: &ArtifactBody,
     ) -> Result<Option<Box<dyn Read + Send>>, ArtifactError> {
         let Some(path) = self.find_body(body) else { return Ok(None) };
+        // A digest has no dot, so an extension can only be `.zst`.
         let is_compressed = path.extension().is_some();
         let open = || -> io::Result<Box<dyn Read + Send>> {
             let file = File::open(&path)?;
@@ -135,6 +140,7 @@ impl ArtifactFolder {
         folder::sync(&self.ids_dir())?;
         let kept: HashSet<PathBuf> =
             self.list()?.iter().flat_map(|body| self.body_paths(body)).collect();
+        // Also by age: a put that runs right now has its temporary file here.
         let nameless = |path: &PathBuf| !kept.contains(path) && is_old(path, now);
         for path in list_dir(&self.bodies_dir())?.into_iter().filter(nameless) {
             remove(&path)?;
