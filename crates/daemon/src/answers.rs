@@ -24,10 +24,12 @@ pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::
             None => "main",
             Some(SessionMode::Fork) => "fork",
             Some(SessionMode::Resume) => "resume",
-            // A child of another agent is its subagent; only our own are called children.
+            // Other agents call their children subagents; only sessions of this program are called
+            // children.
             Some(SessionMode::Child) if info.provider != OURS => "subagent",
             Some(SessionMode::Child | SessionMode::Other(_)) => "child",
         },
+        // The catalogue's project goes first: it is the one that filters and listings use.
         project: info.project.clone().or(about.project),
         cwd: about.cwd.or(info.cwd.clone()),
         branch: about.branch,
@@ -64,6 +66,7 @@ pub fn turn(turn: projection::Turn) -> wire::Turn {
         completed_at: turn.completed_at,
         status: match turn.outcome {
             None => "open",
+            // `Died` is a failure to clients: the turn has no result.
             Some(TurnOutcome::Failed | TurnOutcome::Died) => "failed",
             Some(TurnOutcome::Done | TurnOutcome::Interrupted | TurnOutcome::Replaced) => {
                 "completed"
@@ -169,6 +172,7 @@ fn attention(status: &SessionStatus) -> Option<wire::Attention> {
         AttentionKind::Stuck => &["explain", "show"],
         AttentionKind::Finished => &["show", "resume", "seen"],
     };
+    // In these two cases the current activity says nothing: the session does none.
     let what = match attention.want {
         AttentionKind::Stuck => "nothing was heard of it for a long time",
         AttentionKind::Finished => "has finished, and nobody has looked since",
@@ -187,6 +191,7 @@ fn attention(status: &SessionStatus) -> Option<wire::Attention> {
 pub fn wanting(statuses: &[SessionStatus]) -> Vec<&SessionStatus> {
     let mut wanting: Vec<&SessionStatus> =
         statuses.iter().filter(|status| status.attention.is_some()).collect();
+    // A sort by key is stable, so sessions of equal urgency keep their order by activity.
     wanting.sort_by_key(|status| status.attention.as_ref().map(Attention::urgency));
     wanting
 }

@@ -120,6 +120,7 @@ impl CaptureControl {
         if let Some(interrupt) = &state.interrupt {
             interrupt();
         }
+        // Also a worker that waits after a failure has to see the change.
         self.changed.notify_all();
     }
 
@@ -127,6 +128,8 @@ impl CaptureControl {
     /// it at once if the thread is to end or the settings have changed already.
     fn interrupt_with(&self, edition: u64, interrupt: impl Fn() + Send + 'static) {
         let mut state = self.lock();
+        // Under the same lock as `change`: a change between the start of the work and this call is
+        // not missed.
         if state.is_over(edition) {
             interrupt();
         }
@@ -146,7 +149,9 @@ impl CaptureControl {
     fn wait(&self, limit: Duration) {
         let until = Instant::now() + limit;
         let mut state = self.lock();
+        // The work that it would interrupt has ended.
         state.interrupt = None;
+        // A reload does not end this wait: the settings are not why recording failed.
         while !state.is_ending {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -197,6 +202,7 @@ impl CaptureWorker {
                 }
             }
         }
+        // Also at the end: the hooks keep no copy of what was accepted.
         self.store_hook_messages();
         self.recorder.context.health.set_part("capture", "stopped");
     }
@@ -211,16 +217,19 @@ impl CaptureWorker {
 
     /// Records until it is interrupted or fails.
     fn record(&mut self) -> Result<(), IngestError> {
+        // Taken anew in each round: a failed commit may have reopened the journal.
         let journal = self.recorder.context.journal.current();
         let environment = self.recorder.context.environment.clone();
         let clock = self.recorder.context.clock;
         let (settings, edition) = self.control.settings();
         let policy = settings.recording();
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
+        // Before anything is read: another process that reads would store each original twice.
         let _claim = ingest.claim()?;
         self.recorder.context.health.set_part("capture", "catching_up");
         let mut hook_ingest = HookIngest::new(&journal, self.recorder.context.hook_queue.clone());
         self.catch_up(&ingest, edition, &mut hook_ingest)?;
+        // Interrupted while catching up; the next round begins with the new settings.
         if self.control.is_over(edition) {
             return Ok(());
         }
@@ -252,16 +261,21 @@ impl CaptureWorker {
                 lower_priority();
                 let mut known = SourceIndex::default();
                 loop {
+                    // Called from inside a slice: a slice of a large file takes long enough for the
+                    // user to wonder.
                     let tell = &mut |progress: &capture::IngestProgress| {
                         if let Some(backlog) = import.progress(progress) {
                             recorder.report_backlog(backlog);
                         }
                     };
                     let caught = ingest.catch_up(hook_ingest, &mut known, &stop, SLICE, tell)?;
+                    // One slice was committed, so the disk takes writes again.
                     if last_failure.take().is_some() {
                         recorder.recover();
                     }
                     import.slice(caught.slice);
+                    // Between slices, so that subscribers see recent events long before all of
+                    // history is read.
                     recorder.publish_slice(&caught, &stop);
                     if caught.is_current || stop.is_asked() {
                         return Ok(());
@@ -269,10 +283,13 @@ impl CaptureWorker {
                 }
             });
             match history {
+                // A panic of the reader is a panic of capture: its guard then tells the daemon's
+                // loop.
                 Ok(history) => history.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(error) => Err(IngestError::Thread(error)),
             }
         });
+        // Also after an error: a backlog left in the health file would look like progress.
         self.recorder.context.health.set_backlog(None);
         match &read {
             // Interrupted: the next round continues the import.
@@ -281,6 +298,7 @@ impl CaptureWorker {
                 if let Some((events, took)) = import.complete() {
                     let words = format!("history is read: {events} events, {} s", took.as_secs());
                     let log = &self.recorder.context.log;
+                    // The user sees only the end of an import that was long enough to notice.
                     match took < QUICK {
                         true => log.info(Component::Capture, words),
                         false => log.tell(Component::Capture, words),
@@ -302,8 +320,12 @@ impl CaptureWorker {
         let CaptureWorker { recorder, control, .. } = self;
         let Recorder { context, publisher } = recorder;
         let DaemonContext { log, hook_queue, health, .. } = context;
+        // One flag and one waker end the publisher; the watcher of files has its own stopper.
         let (is_over, waker) = (StopFlag::default(), SubscriptionWaker::default());
         std::thread::scope(|scope| {
+            //    ingest.follow_with (this thread)            "news"
+            //    files ── commit ──▶ journal ── subscription ──▶ bus
+            // Either of them ends the other.
             let thread = std::thread::Builder::new().name("news".to_owned());
             let (stopping, stoppable) = mpsc::sync_channel::<WatchStopper>(1);
             let (is_over, waker) = (&is_over, &waker);
@@ -311,6 +333,7 @@ impl CaptureWorker {
                 // When publishing ends, also by a panic, recording stops too: otherwise the journal
                 // would grow and no subscriber would learn of it.
                 let _exit_guard = ExitGuard(Box::new(move || {
+                    // Waits for the stopper: publishing may end before the watch has begun.
                     if let Ok(stopper) = stoppable.recv() {
                         stopper.stop();
                     }
@@ -339,6 +362,7 @@ impl CaptureWorker {
 
     fn fail(&mut self, error: &IngestError) {
         let (words, state) = match error {
+            // Another process holds the claim, as `hansard ingest` does: the disk is fine.
             IngestError::Claim(ClaimError::Held { holder }) => {
                 let holder = holder.map_or_else(String::new, |pid| format!(" {pid}"));
                 (format!("process{holder} reads what agents write; waiting for its end"), "waiting")
@@ -347,13 +371,18 @@ impl CaptureWorker {
         };
         let DaemonContext { log, health, journal, .. } = &self.recorder.context;
         health.set_part("capture", state);
+        // `set_disk` makes `status` say that nothing is recorded; while waiting, the holder
+        // records.
         if state == "failing" {
             health.set_disk(Some(error_chain(error)));
         }
+        // Retries come every 1 to 30 s; the same failure is logged once.
         if self.last_failure.as_ref() != Some(&words) {
             log.error(Component::Capture, &words);
             self.last_failure = Some(words);
         }
+        // After a commit of unknown outcome this journal refuses all writes. Opening it again reads
+        // what is really on disk.
         if is_broken(error)
             && let Err(error) = journal.reopen()
         {
@@ -388,8 +417,10 @@ impl Recorder {
 
     /// Publishes the recent events of a slice. A slice of old events is skipped without reading it.
     fn publish_slice(&mut self, caught: &Caught, stop: &StopFlag) {
+        // A span covers the slice: if even its newest event is old, none of it is recent.
         let has_recent =
             caught.slice.span.is_some_and(|(_, newest)| self.publisher.is_recent(newest));
+        // A run that was published goes on in old events too; its end must not be skipped.
         let published = match has_recent || caught.goes_on {
             true => self.publisher.catch_up(stop),
             false => self.publisher.skip_history(),
@@ -410,6 +441,7 @@ fn warn(log: &Log, summary: &IngestSummary) {
 
 /// Whether nothing can be recorded until the journal is opened again.
 fn is_broken(error: &IngestError) -> bool {
+    // The append error may lie under errors of capture and sink, so every cause is checked.
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if matches!(error.downcast_ref(), Some(AppendError::NotDurable(_))) {
@@ -426,6 +458,7 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();
+        // Many errors repeat their cause in their own words; the line would say it twice.
         if !words.contains(&more) {
             words.push_str(&format!(": {more}"));
         }

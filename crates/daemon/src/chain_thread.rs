@@ -65,7 +65,10 @@ impl ChainThread {
         supervisor: Arc<Supervisor>,
         exit_guard: ExitGuard,
     ) -> Result<ChainThread, ChainThreadError> {
+        // Only these tracts concern segments; a listener to all would lose messages to bulk
+        // traffic.
         let tracts = ["observe", "dream", "activity"].map(str::to_owned).to_vec();
+        // Listens before the thread runs, so that no message of this moment is missed.
         let listener = Arc::new(context.bus.listen(Filter { tracts, ..Filter::default() })?);
         let is_stopping = Arc::new(AtomicBool::new(false));
         let (end, ended) = mpsc::sync_channel(1);
@@ -83,8 +86,10 @@ impl ChainThread {
             handler_status: HandlerStatus::default(),
         };
         let run = move || {
+            // Dropped with the thread, also by a panic: the daemon then stops.
             let _exit_guard = exit_guard;
             run(&context, runtime);
+            // After `run`: the closed channel is what `stop` waits for.
             drop(end);
         };
         thread.spawn(run).map_err(ChainThreadError::Thread)?;
@@ -121,6 +126,7 @@ fn run(context: &DaemonContext, mut runtime: DaemonRuntime) {
     let mut chain = None;
     while !runtime.is_stopping() {
         let followed = open_chain(&mut chain, journal.current(), zone).and_then(|chain| {
+            // Once per start and after lost messages: recovery reads the logs of two days.
             if !is_recovered {
                 chain.recover(clock(), &mut runtime)?;
                 is_recovered = true;
@@ -152,6 +158,7 @@ fn open_chain<'a>(
     zone: &Zone,
 ) -> Result<&'a mut Chain, ChainError> {
     match chain {
+        // The chain in memory knows more than the disk if a full disk prevented its last save.
         Some(chain) => {
             chain.reopen(journal);
             Ok(chain)
@@ -179,6 +186,7 @@ fn follow(
         if chain.process_page(&page, clock(), runtime)? == ChainFlow::Stop {
             return Ok(());
         }
+        // Waits longer and longer while nothing happens; any message ends the wait.
         let mut limit = rest;
         rest = (rest * 2).min(LOOK_EVERY_MAX);
         if !page.is_empty() {
@@ -196,9 +204,11 @@ fn follow(
             chain.handle_message(&pending.message, clock(), runtime)?;
             inbox.handled();
             runtime.log_unusable(before, chain.unhandled_count());
+            // Further messages are taken without a pause, until none waits.
             limit = Duration::ZERO;
         }
         chain.run_schedule(clock(), runtime)?;
+        // After the messages: those that arrived were handled, and only the lost ones are missing.
         let missed = inbox.listener.missed();
         if missed > 0 {
             let words = format!("{missed} messages about segments found no room");
@@ -247,7 +257,7 @@ struct DaemonRuntime {
     log: Log,
     clock: fn() -> Time,
     woken: Receiver<()>,
-    /// Runs that were started and whose end the chain has not asked for yet.
+    /// Started runs. The chain has not asked for their ends yet.
     runs: HashMap<String, TaskRun>,
     handler_status: HandlerStatus,
 }
@@ -286,12 +296,14 @@ impl DaemonRuntime {
     }
 
     fn publish_own(&mut self, mut message: Value) {
+        // Every message carries the version that sent it.
         message["rev"] = json!(REVISION);
         self.publish(&message);
     }
 
     /// Logs how many messages could not be acted upon, each time the number has doubled.
     fn log_unusable(&self, before: u64, now: u64) {
+        // Powers of two: a sender that fails for hours fills no log.
         if now > before && now.is_power_of_two() {
             let words = format!("{now} messages named no segment and no activity that can be");
             self.log.warn(Component::Chain, words);
@@ -345,6 +357,7 @@ impl ChainRuntime for DaemonRuntime {
         let configuration = self.supervisor.configuration();
         let own = configuration.handlers.iter().find(|own| own.name == handler);
         let cmd = match own {
+            // A handler of the user may take the fields of the segment and of its metadata.
             Some(own) => fill_placeholders(&own.cmd, |name| match name {
                 "file" => json!(file),
                 "day" => json!(target.key.day()),
@@ -353,6 +366,7 @@ impl ChainRuntime for DaemonRuntime {
                 _ => target.meta.get(name).cloned().unwrap_or_default(),
             })
             .map_err(invalid_task)?,
+            // Not configured means built in: `hansard transcribe` and `hansard describe`.
             None => vec!["hansard".to_owned(), handler.to_owned()],
         };
         let task = DaemonTask {
@@ -363,6 +377,7 @@ impl ChainRuntime for DaemonRuntime {
             ..DaemonTask::new(cmd)
         };
         let run = self.supervisor.run(task).map_err(enqueue_error)?;
+        // Waits for the process to exist: the message about the start carries its reference.
         Ok(match self.wait_for(&run) {
             None => HandlerStart::Stopped,
             Some(RunEvent::Ended(code)) => HandlerStart::Ended(code),
@@ -431,6 +446,7 @@ impl ChainRuntime for DaemonRuntime {
         });
         let task = DaemonTask {
             day: Some(dream.day()),
+            // Dreams are stored by the supervisor: a queued one survives a crash.
             keep: true,
             ..DaemonTask::new(cmd.map_err(invalid_task)?)
         };
@@ -450,6 +466,7 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = parts.peekable();
     let has_stars = parts.peek().is_some();
     while let Some(part) = parts.next() {
+        // The last part has to end the name; a match further to the left would ignore the rest.
         if parts.peek().is_none() {
             return rest.ends_with(part);
         }
@@ -468,6 +485,7 @@ fn invalid_task(error: impl std::fmt::Display) -> TaskError {
 fn enqueue_error(error: EnqueueError) -> TaskError {
     match error {
         EnqueueError::BadCommand(_) => invalid_task(error),
+        // These pass by themselves, so the chain tries again; a bad command never gets better.
         EnqueueError::Full | EnqueueError::Stopping | EnqueueError::NotKept { .. } => {
             TaskError::Unavailable(error.to_string())
         }

@@ -13,7 +13,7 @@ use crate::log::Log;
 #[derive(Clone)]
 pub(crate) struct DaemonContext {
     pub journal: JournalHandle,
-    /// The user whose agents are captured.
+    /// The user, with the agents to capture.
     pub environment: Environment,
     pub clock: fn() -> Time,
     /// The time zone of days, segments and quiet hours.

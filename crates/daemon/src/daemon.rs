@@ -50,7 +50,7 @@ pub struct DaemonConfig {
     pub journal: PathBuf,
     /// This program, for tasks that run it.
     pub program: PathBuf,
-    /// The user whose agents are captured.
+    /// The user, with the agents to capture.
     pub environment: Environment,
     pub clock: fn() -> Time,
     /// Receives the lines of the log that the user should see.
@@ -132,6 +132,7 @@ impl CriticalPart {
 impl DaemonHandle {
     /// Asks the daemon to stop. The second call kills tasks and services and waits for nothing else.
     pub fn stop(&self) {
+        // The loop reads the first one, `Subsystems::stop` the second.
         self.send(Incoming::Stop);
     }
 
@@ -175,6 +176,7 @@ impl Daemon {
     /// Starts every part, in this order. The bus answers when this returns.
     pub fn start(config: DaemonConfig) -> Result<Daemon, StartDaemonError> {
         let DaemonConfig { journal: folder, program, environment, clock, echo } = config;
+        // Bounded, so that a burst of signals cannot grow it; `send` drops what does not fit.
         let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
         let handle = DaemonHandle { incoming: sender };
 
@@ -261,9 +263,13 @@ impl Daemon {
             match incoming.recv() {
                 Ok(Incoming::Reload) => subsystems.reload(),
                 Ok(Incoming::Ended(part)) => break Some(part),
+                // An error means that the last handle is gone, so no caller can ever ask for a
+                // stop.
                 Ok(Incoming::Stop) | Err(_) => break None,
             }
         };
+        // Stops the other parts in both cases: also after a lost part, events that are committed
+        // have to be published.
         subsystems.stop(&incoming)?;
         lost.map_or(Ok(()), |part| Err(ExitError::Lost { part: part.name() }))
     }
@@ -301,6 +307,7 @@ fn serve_bus(
     let thread = std::thread::Builder::new().name("bus".to_owned());
     let guard = handle.exit_guard(CriticalPart::Bus);
     let serve = move || {
+        // The guard drops with the thread, also by a panic: a daemon without a bus must not go on.
         let _guard = guard;
         server.run()
     };
@@ -311,6 +318,7 @@ fn serve_bus(
 fn log_notices(notices: Receiver<Notice>, log: Log) -> Result<(), StartDaemonError> {
     let thread = std::thread::Builder::new().name("notices".to_owned());
     let run = move || {
+        // Ends by itself: the bus owns the only sender and drops it when it stops.
         for notice in notices {
             log.warn(Component::Bus, notice.to_string());
         }
@@ -320,6 +328,7 @@ fn log_notices(notices: Receiver<Notice>, log: Log) -> Result<(), StartDaemonErr
 
 /// Logs the start, and what was found damaged when the journal was opened.
 fn log_start(log: &Log, journal: &JournalHandle) {
+    // The process id lets the user tell this daemon from one that did not stop.
     log.info(Component::Daemon, format!("up, pid {}", std::process::id()));
     for finding in journal.current().open_findings() {
         log.warn(Component::Journal, format!("{}; {}", finding.damage, finding.remedy));
@@ -366,6 +375,8 @@ impl Subsystems {
             }
             Ok(settings) => {
                 self.settings = settings.clone();
+                // Each part takes its own section. HTTP has none here: its address changes only
+                // with a restart.
                 if let Some(notifier) = &self.notifier {
                     notifier.reload(settings.notifications.clone());
                 }
@@ -378,6 +389,7 @@ impl Subsystems {
                 self.log.error(Component::Daemon, words);
             }
         }
+        // In any case: services are in `services.toml`, which may have changed alone.
         if let Err(error) = self.supervisor.reload() {
             self.log.error(Component::Daemon, format!("the former services stay: {error}"));
         }

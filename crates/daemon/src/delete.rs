@@ -29,9 +29,11 @@ pub fn delete(
     at: Time,
     forks: ForkPolicy,
 ) -> Result<(), DeleteError> {
+    // Deleted before means that a former call was interrupted; the steps below finish it.
     if journal.deleted_at(session)?.is_none() {
         journal.delete(session, at, forks)?;
     }
+    // A journal in memory has neither segments nor a folder.
     if let Some(root) = journal.dir() {
         forget_segments(root, session)?;
     }

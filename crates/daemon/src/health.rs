@@ -46,15 +46,18 @@ pub struct Condition {
 impl Condition {
     /// Reads the health of a journal's daemon; `None` if none runs.
     pub fn load(journal: &Path) -> Option<Condition> {
+        // A daemon that was killed leaves its last health behind; only the lock says that one runs.
         RunningDaemon::find(journal)?;
         let read = |_| {
             serde_json::from_slice(&std::fs::read(health_path(&health_dir(journal))).ok()?).ok()
         };
+        // The writer overwrites in place without a lock, so a reader may meet two halves.
         (0..READS_MAX).find_map(read)
     }
 
     /// Why it does not record what agents write; `None` if it does.
     pub fn trouble(&self) -> Option<String> {
+        // Where a disk error is known, it says more than the state of the part.
         let is_waiting = self.parts.get("capture").is_some_and(|state| state == "waiting");
         let waiting = || "another process reads what agents write".to_owned();
         self.disk.clone().or_else(|| is_waiting.then(waiting))
@@ -85,6 +88,7 @@ impl Health {
     /// From now on the supervisor publishes it too, beginning with the present state.
     pub(crate) fn publish_by(&self, supervisor: Arc<Supervisor>) {
         let mut state = self.lock();
+        // Parts that started before the supervisor would be missing from its first status.
         for (name, word) in &state.condition.parts {
             supervisor.set_part(name, word);
         }
@@ -95,6 +99,7 @@ impl Health {
     pub(crate) fn set_part(&self, name: &str, word: &str) {
         let mut state = self.lock();
         let before = state.condition.parts.insert(name.to_owned(), word.to_owned());
+        // The file changes only with the word: parts report the same state again and again.
         if before.is_none_or(|before| before != word) {
             state.write();
         }
@@ -106,6 +111,7 @@ impl Health {
     /// Sets why events cannot be recorded; `None` if they can.
     pub(crate) fn set_disk(&self, error: Option<String>) {
         let mut state = self.lock();
+        // The file has a fixed size. The bus gets the error in full.
         let shown = |error: &String| error.chars().take(ERROR_CHARS_MAX).collect();
         state.condition.disk = error.as_ref().map(shown);
         state.write();
@@ -125,6 +131,7 @@ impl Health {
         let mut state = self.lock();
         let mut model = model;
         if let Some(trouble) = model.as_mut().and_then(|model| model.trouble.as_mut()) {
+            // The server's own words may be long, and the file is not.
             *trouble = trouble.chars().take(ERROR_CHARS_MAX).collect();
         }
         if state.condition.model != model {
@@ -155,9 +162,12 @@ impl Health {
 impl HealthState {
     fn write(&self) {
         let mut bytes = serde_json::to_vec(&self.condition).unwrap_or_default();
+        // Padded to the full size, or the rest of a longer former text would stand behind the JSON.
+        // Readers skip spaces.
         bytes.resize(FILE_BYTES - 1, b' ');
         bytes.push(b'\n');
         // On failure other processes see the former state.
+        // A positioned write without truncation needs no free block, so it works on a full disk.
         let _ = self.file.as_ref().map(|file| file.write_all_at(&bytes, 0));
     }
 }
@@ -169,6 +179,7 @@ fn health_path(folder: &Path) -> PathBuf {
 /// Creates the file with its full size, so that later writes need no room.
 fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
+    // Not truncated: the blocks of a former file are kept, which a full disk could not give back.
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
     file.write_all_at(&[b' '; FILE_BYTES], 0)?;
     file.set_len(FILE_BYTES as u64)?;

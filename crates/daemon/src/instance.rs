@@ -44,6 +44,7 @@ impl Instance {
             Err(TryLockError::Error(error)) => return Err(failed(&lock_path)(error)),
         };
         let pid_path = pid_path(journal);
+        // Beside and renamed: a reader sees a whole pid or the former one, never an empty file.
         let beside = pid_path.with_extension("pid.tmp");
         let written = open(&beside, true).and_then(|mut file| {
             file.set_len(0)?;
@@ -77,6 +78,8 @@ impl RunningDaemon {
         let pid = pid(journal)?;
         let lock_path = lock_path(journal);
         let lock = open(&lock_path, false).ok()?;
+        // A shared lock, so that two commands that look at once do not take each other for a
+        // daemon.
         match lock.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(RunningDaemon { pid, lock_path }),
             // The lock is free, or the file system has no locks.
@@ -102,6 +105,7 @@ impl RunningDaemon {
 
     /// Waits without a limit until the daemon has ended.
     pub fn wait(&self) -> io::Result<()> {
+        // The daemon holds the lock until its process ends, so getting it means that it has ended.
         open(&self.lock_path, false)?.lock_shared()
     }
 }

@@ -1,5 +1,5 @@
-//! The journal, shared by all parts. After a commit whose outcome is unknown a journal refuses
-//! every append until it is opened again; the handle hides that from its users.
+//! The journal, shared by all parts. After a commit with an unknown outcome a journal refuses every
+//! append until it is opened again; the handle hides that from its users.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +48,7 @@ impl JournalHandle {
     /// reads, and refuses the next commit, after which the caller tries again.
     pub(crate) fn reopen(&self) -> Result<(), OpenError> {
         let mut current = self.lock();
+        // Opened before the former one is closed: on failure that one still reads.
         let journal = Journal::open_or_create(&self.folder, &Options::default())?;
         std::mem::replace(&mut current.journal, journal).close();
         current.reopen_count += 1;

@@ -106,16 +106,19 @@ impl Log {
     fn say(&self, level: LogLevel, part: Component, text: &str) {
         let line = LogLine { at: (self.inner.clock)(), level, part, text };
         let line = serde_json::to_string(&line).expect("a line of texts always encodes");
+        // The file comes first: it has the lines that the bus loses.
         self.inner.file().write(&line);
         if level != LogLevel::Info {
             (self.inner.echo)(text);
         }
+        // A line about a full bus, published on that bus, would cause the next such line.
         if part == Component::Bus {
             return;
         }
         if let Some(supervisor) = self.inner.supervisor.get().and_then(Weak::upgrade) {
             supervisor.log(text);
         } else {
+            // Before the supervisor runs, and after it has stopped, the log publishes in its name.
             let message = Draft::new("logs", "line")
                 .with("ref", &self.inner.reference)
                 .with("name", "supervisor")
@@ -151,6 +154,8 @@ impl LogFile {
     /// Writes a line, or counts it: a full disk must not stop the daemon.
     fn write(&mut self, line: &str) {
         if self.try_write(line).is_none() {
+            // Reopened with the next line: the folder may have been deleted, or the disk may have
+            // room again.
             self.open = None;
             self.unwritten += 1;
         }
@@ -161,6 +166,7 @@ impl LogFile {
             self.reopen()?;
         }
         let (file, len) = self.open.as_mut()?;
+        // The gap is noted in the file itself, in front of the first line after it.
         let lost = match self.unwritten {
             0 => String::new(),
             lost => format!("{{\"unwritten\":{lost}}}\n"),
@@ -173,14 +179,18 @@ impl LogFile {
     }
 
     fn reopen(&mut self) -> Option<()> {
+        // The length on disk, not the counted one: the log of the former daemon is continued.
         let len = fs::metadata(&self.path).map_or(0, |found| found.len());
         if len >= FILE_MAX {
+            // From the oldest on, so that none is overwritten but the last:
+            //     .3 → .4,  .2 → .3,  .1 → .2,  daemon.log → .1
             for number in (1..OLD_MAX).rev() {
                 // There may be fewer rotated files.
                 let _ = fs::rename(self.old(number), self.old(number + 1));
             }
             fs::rename(&self.path, self.old(1)).ok()?;
         }
+        // Only the user: the log may quote folder names and errors of agents.
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).mode(0o600).open(&self.path).ok()?;
         let len = file.metadata().ok()?.len();

@@ -153,6 +153,7 @@ fn run(
             // Sessions recorded while no model is set are not asked about later either.
             Spool::forget(&folder(context));
             context.health.set_model(None);
+            // The next model starts at the tail of that moment.
             history_end = None;
             if woken.recv().is_err() {
                 return;
@@ -189,6 +190,7 @@ fn follow(
 ) -> Result<(), ModelWorkerError> {
     let DaemonContext { journal: journal_handle, environment, clock, .. } = context;
     let variable = |name: &str| environment.variable(name).map(str::to_owned);
+    // Read with each start of following: the user may just have put the key there.
     let key = settings.find_key(variable, environment.home())?;
     let journal = journal_handle.current();
     let reopen_count = journal_handle.reopen_count();
@@ -203,26 +205,32 @@ fn follow(
             QuestionQueue::begin_at(end.position, end.at)
         }
     };
+    // A new endpoint gets no questions that were meant for the old one.
     queue.switch_endpoint(settings.endpoint(), clock());
     let mut subscription = journal.follow(FollowFrom::At(queue.position() + 1), OnLag::CatchUp)?;
     let client = Client::new(settings, key);
     let mut asker = Asker { context, settings, client, journal, queue, spool };
     asker.save()?;
     let mut saved_at = Instant::now();
+    // After a reopening the subscription belongs to the closed journal.
     while control.wants(settings) && journal_handle.reopen_count() == reopen_count {
         let rest = match asker.queue.next_ask(settings.requests_per_minute, clock()) {
             NextAsk::Ask(ask) => {
                 asker.ask(&ask)?;
+                // Asking has saved the queue.
                 saved_at = Instant::now();
                 Duration::ZERO
             }
             NextAsk::At(at) => {
                 let nanos = (at.nanos() - clock().nanos()).max(0);
+                // Not longer than `LOOK_EVERY`, or a stop would wait for a question that is due in
+                // an hour.
                 LOOK_EVERY.min(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
             }
             NextAsk::Nothing => LOOK_EVERY,
         };
         context.health.set_model(Some(model_health(settings, Some(&asker.queue))));
+        // Waits only until the next question is due, so that asking never depends on new events.
         match subscription.next_within(rest) {
             Ok(Some(Delivery::Event(recorded))) => {
                 asker.queue.apply(recorded.position, &recorded.event, clock());
@@ -231,6 +239,7 @@ fn follow(
             Err(FollowError::Closed) => break,
             Err(FollowError::Failed(error)) => return Err(error.into()),
         }
+        // At most so often: after a crash the events since the last save are read again.
         if saved_at.elapsed() >= SAVE_EVERY {
             asker.save()?;
             saved_at = Instant::now();

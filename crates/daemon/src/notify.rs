@@ -63,6 +63,7 @@ impl Notifier {
         let status =
             StatusService::new(journal.clone(), environment.clone(), *clock, board.clone());
         let status = Arc::new(status);
+        // Counts as one watcher: without it the service reads nothing.
         status.watched_by(usize::from(settings.is_wanted()));
         let settings = Arc::new(Mutex::new(settings));
         let (wake, woken) = mpsc::sync_channel(1);
@@ -83,6 +84,7 @@ impl Notifier {
     }
 
     pub(crate) fn close(self) {
+        // The thread of notices ends first: it waits on this channel.
         drop(self.wake);
         self.status.stop();
         for thread in self.threads {
@@ -107,11 +109,13 @@ fn run(
             false => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match woken {
+            // The settings may be other ones now.
             Ok(()) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {}
         }
         let activities: Vec<SessionActivity> = board.statuses().iter().map(activity).collect();
+        // Sent notices are only added at the end, so a new last one means that there are any.
         let last = tracker.sent().last().cloned();
         let DaemonContext { clock, zone, .. } = &sender.context;
         let notices = tracker.apply_rules(&activities, &settings, clock(), zone);
@@ -142,11 +146,14 @@ impl NoticeSender {
     fn send(&self, notice: &SessionNotice, settings: &NotificationSettings) {
         let SessionNotice { session, title, message, project } = notice;
         // A bus that takes no message is about to stop.
+        // The card goes out in any case; desktop and command are the user's choice.
         let _ = card(notice).build().map(|message| self.context.bus.publish(message));
         if settings.desktop {
             self.enqueue(desktop_command(title, message));
         }
         if let Some(command) = &settings.command {
+            // Each placeholder fills one argument. No shell reads the texts, which come from
+            // transcripts.
             let filled = fill_placeholders(command, |name| match name {
                 "title" => json!(title),
                 "message" => json!(message),
@@ -187,6 +194,7 @@ fn activity(status: &wire::Status) -> SessionActivity {
         needs: status
             .attention
             .as_ref()
+            // The rule for ended turns reports those.
             .filter(|wants| wants.want != "finished")
             .map(|wants| (wants.want, wants.since)),
         is_running: status.status == "running",
@@ -215,6 +223,7 @@ fn card(notice: &SessionNotice) -> Draft {
 /// The path of a session's page, percent-encoded.
 fn session_path(session: &str) -> String {
     let mut path = "/session/".to_owned();
+    // Byte by byte: a letter outside ASCII becomes several escapes.
     for byte in session.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             true => path.push(char::from(byte)),
@@ -230,6 +239,7 @@ fn desktop_command(title: &str, message: &str) -> Vec<String> {
         let script = "display notification (item 2 of argv) with title (item 1 of argv)";
         &["osascript", "-e", "on run argv", "-e", script, "-e", "end run", title, message]
     } else {
+        // Behind `--` a title cannot become an option.
         &["notify-send", "--app-name=hansard", "--", title, &escape_markup(message)]
     };
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -237,6 +247,7 @@ fn desktop_command(title: &str, message: &str) -> Vec<String> {
 
 /// Escapes a text: `notify-send` interprets backslashes, and desktops read the body as markup.
 fn escape_markup(text: &str) -> String {
+    // The backslash and the ampersand come before the marks that are written with them.
     let marks = [("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")];
     marks.iter().fold(text.to_owned(), |text, (mark, written)| text.replace(mark, written))
 }

@@ -79,19 +79,23 @@ impl Settings {
         let settings: Settings = match toml::from_str(&text) {
             Ok(settings) => settings,
             Err(error) => {
+                // An error without a span, or with one behind the end, counts as the first line.
                 let at = error.span().map_or(0, |span| span.start.min(text.len()));
                 let line = 1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
                 let why = error.message().to_owned();
                 return Err(SettingsError::NotUnderstood { path, line, why });
             }
         };
+        // An empty `[[capture.off]]` fits every session. It is more likely a mistake than a wish.
         if settings.capture.has_empty_rule() {
             return Err(SettingsError::Everything { path });
         }
         let listen = settings.http.listen;
+        // The server speaks plain HTTP: on a network its tokens could be read on the way.
         if !listen.is_loopback() {
             return Err(SettingsError::NotLoopback { path, listen });
         }
+        // Checked at the start, not with the first question: a wrong name would fail hours later.
         if let Some(model) = &settings.model {
             let path = || path.clone();
             model.check().map_err(|source| SettingsError::Model { path: path(), source })?;

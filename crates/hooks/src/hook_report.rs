@@ -39,6 +39,7 @@ impl HookReport {
     /// Notes that a hook of this agent called. An error is ignored: the agent must not see it.
     pub fn note_call(&self, agent: &str, now: Time) {
         let Some(path) = self.call_path(agent) else { return };
+        // The file nearly always exists; the folder is created only when that turns out wrong.
         let opened = File::options().append(true).open(&path).or_else(|_| {
             self.create_folder()?;
             OpenOptions::new().append(true).create(true).mode(0o600).open(&path)
@@ -58,6 +59,7 @@ impl HookReport {
         let Ok(mut line) = serde_json::to_vec(&failure) else { return };
         line.push(b'\n');
         let path = self.failures_path();
+        // Two halves of the limit: the older half is dropped at once, without reading it.
         if fs::metadata(&path).is_ok_and(|found| found.len() >= BYTES_MAX / 2) {
             let _ = fs::rename(&path, path.with_extension("older"));
         }
@@ -77,14 +79,16 @@ impl HookReport {
     /// The latest failures, oldest first.
     pub fn failures(&self) -> Vec<HookFailure> {
         let path = self.failures_path();
+        // The older file first, so that the failures are in order of time.
         let texts = [path.with_extension("older"), path].map(fs::read_to_string);
         let texts = texts.into_iter().flatten();
         let lines = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
+        // A line torn by a crash is skipped.
         lines.filter_map(|line| serde_json::from_str(&line).ok()).collect()
     }
 
-    /// The file whose time is that of the last call; `None` for an unknown agent, whose name must
-    /// not become part of a path.
+    /// The file that has the time of the last call; `None` for an unknown agent: its name must not
+    /// become part of a path.
     fn call_path(&self, agent: &str) -> Option<PathBuf> {
         let is_agent = capture::AGENTS.iter().any(|known| known.provider() == agent);
         is_agent.then(|| self.folder.join(agent))

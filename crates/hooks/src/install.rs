@@ -95,10 +95,12 @@ impl HookInstall<'_> {
         let is_changed = place.change(Action::Install, is_dry, &mut |text| {
             let text = text.unwrap_or_default();
             if hooks.form == HookForm::Plugin {
+                // The user may have a plugin of the same name; it is never overwritten.
                 if !text.trim().is_empty() && !plugin::is_ours(text) {
                     return Err(EntriesError::NotOurs);
                 }
                 let text = plugin::text(&command, hooks.events);
+                // The empty name stands for the whole file.
                 return Ok(ChangedText { text, made: vec![String::new()] });
             }
             Entries { agent, place: hooks }.install(text, &command)
@@ -110,15 +112,19 @@ impl HookInstall<'_> {
     pub fn uninstall(&self, agent: &str, is_dry: bool) -> Result<HookChange, HookInstallError> {
         let (agent, hooks) = find(agent).ok_or(HookInstallError::NoHooks(agent.to_owned()))?;
         let place = self.place(agent, hooks);
+        // Before the change, which adds to the manifest.
         let made = place.made();
         let is_changed = place.change(Action::Uninstall, is_dry, &mut |text| {
             let Some(text) = text else { return Ok(ChangedText::default()) };
             if hooks.form == HookForm::Plugin {
+                // A plugin that the user edited in its first line counts as the user's.
                 let rest = if plugin::is_ours(text) { "" } else { text };
                 return Ok(ChangedText { text: rest.to_owned(), made: Vec::new() });
             }
             let entries = Entries { agent, place: hooks };
             let rest = entries.uninstall(text, made.as_deref())?;
+            // Copilot's file has no other purpose, and a file that the install created has none
+            // left.
             let is_ours = hooks.form == HookForm::OwnFile
                 || made.as_ref().is_some_and(|made| made.iter().any(String::is_empty));
             let text = match is_ours && rest != text && entries.is_bare(&rest)? {
@@ -158,6 +164,7 @@ impl HookInstall<'_> {
             }
         };
         if hooks.form == HookForm::Plugin {
+            // Compared as a whole: an older version has another body and is to be renewed.
             let is_present = text == plugin::text(&self.command_for(agent), hooks.events);
             if plugin::is_ours(&text) {
                 status.events = hooks.events.iter().map(|(event, _)| (*event).to_owned()).collect();
@@ -186,6 +193,7 @@ impl HookInstall<'_> {
         let found_commands = status.events.iter().zip(&found.commands);
         status.commands =
             found_commands.map(|(event, command)| format!("{command} {event}")).collect();
+        // Nothing is installed, so nothing can be missing or wrong.
         if status.events.is_empty() {
             return;
         }
@@ -193,6 +201,7 @@ impl HookInstall<'_> {
         let is_missing = |event: &&&str| !status.events.iter().any(|known| known == **event);
         let events = hooks.events.iter().map(|(event, _)| event);
         let missing: Vec<&str> = events.filter(is_missing).copied().collect();
+        // Only Codex asks the user to accept each hook.
         if status.agent == "codex" {
             let config = hooks.folder(self.environment).join("config.toml");
             let trust = match trust(&config, &status.path, text, found) {
@@ -207,6 +216,7 @@ impl HookInstall<'_> {
                 Trust::Never => Some(ACCEPT.to_owned()),
             };
         }
+        // The gravest problem last, so that it replaces the others.
         if let Some(switch) = found.switched_off {
             status.problem = Some(format!("hooks are switched off by `{switch}`"));
         } else if found.commands.iter().any(|known| *known != command) {
@@ -252,6 +262,7 @@ const ACCEPT_AGAIN: &str =
 /// Whether the agent's hooks have called since the file last changed.
 fn has_called_since_changed(status: &HookStatus) -> bool {
     let changed_at = host::modified_at(&status.path);
+    // Both are needed: a missing file has no time, and `None` is less than any call.
     changed_at.is_some() && status.last_call_at > changed_at
 }
 

@@ -64,6 +64,7 @@ impl Signals {
         let mut summary = SpoolSummary::default();
         let waiting = self.read_waiting(now, &mut summary);
         for (index, (name, message)) in waiting.iter().enumerate() {
+            // A pass holds at most `PASS_MAX` signals, so comparing all pairs is cheap.
             let is_followed = waiting[index + 1..].iter().any(|(_, later)| {
                 later.is_of_session(message)
                     && matches!(later.signal, Some(SignalKind::Clear | SignalKind::Stop))
@@ -103,6 +104,7 @@ impl Signals {
                     summary.orphaned += 1;
                     self.dir.remove(&name);
                 }
+                // One that is old when it is first seen is reported to the user instead.
                 Ok(Some(_)) => self.dir.reject(name, "it is too old", now, summary),
                 Ok(None) => {}
                 Err(Rejection(reason)) => self.dir.reject(name, reason, now, summary),
@@ -124,6 +126,7 @@ fn claim_file(folder: &Path, name: String) -> Option<String> {
     }
     let path = folder.join(&name);
     let metadata = fs::symlink_metadata(&path).ok()?;
+    // The time and the inode make a name that two files cannot share.
     let nanos = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
     let own = format!("{:019}-{:08x}.{name}", nanos.max(0), metadata.ino() as u32);
     // If the new name is too long, or the folder read-only, the file stays and is not handled.

@@ -26,7 +26,7 @@ const PASS_MAX: usize = 1_000;
 const MESSAGES_MAX: u64 = 10_000;
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The file whose length is the room that is taken.
+/// The length of this file is the room that is taken.
 const TAKEN: &str = ".taken";
 
 /// The folder of waiting messages.
@@ -55,6 +55,7 @@ impl Spool {
         let line = message.encode();
         let room = room_for(line.len() as u64);
         let mut taken = self.open_taken()?;
+        // Not locked: two hooks at once may pass the limit by a message each, which does no harm.
         if taken.metadata()?.len() + room > MESSAGES_MAX {
             return Ok(false);
         }
@@ -79,6 +80,7 @@ impl Spool {
         let handled = self.handle_each(names, now, ingest, &mut summary);
         // Also without files: a hook that was killed, or found the disk full, took room for none.
         if has_messages || self.has_taken() {
+            // Counted anew from the files, which corrects what killed hooks have left.
             // If this fails, hooks find the spool full too early until the next pass.
             let _ = self.open_taken().and_then(|taken| taken.set_len(self.room_taken()));
         }
@@ -100,6 +102,7 @@ impl Spool {
                 Ok((message, at))
             };
             let message = match self.dir.read(&name, HookMessage::BYTES_MAX as u64, now, parse) {
+                // Its session never became known within a week.
                 Ok(Some((_, at))) if is_older(at, now, RETENTION_MILLIS) => {
                     summary.orphaned += 1;
                     self.dir.remove(&name);
@@ -112,6 +115,7 @@ impl Spool {
                     continue;
                 }
             };
+            // An error stops the pass: the journal takes nothing now, and the files wait.
             match ingest(&message)? {
                 SignalOutcome::Done => {
                     summary.handled += 1;
@@ -134,6 +138,7 @@ impl Spool {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.dir.create()?;
                 let file = options.create(true).open(&path)?;
+                // A user may have removed the file; the messages still take their room.
                 file.set_len(self.room_taken())?;
                 Ok(file)
             }
@@ -149,6 +154,7 @@ impl Spool {
     fn room_taken(&self) -> u64 {
         let Ok(entries) = fs::read_dir(self.path()) else { return 0 };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        // Temporary files begin with a dot and end in `.tmp`, so they do not count.
         let sizes = names.filter_map(|name| {
             let (_, size) = name.strip_suffix(".json")?.rsplit_once('-')?;
             size.parse().ok()

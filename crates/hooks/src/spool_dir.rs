@@ -69,7 +69,9 @@ impl SpoolDir {
     /// a question of an agent that went down with the machine, or the end of a turn or session,
     /// which the silence of the session shows later.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        // Hidden and not `.json`: `due_names` passes it over.
         let temporary = self.path.join(format!(".{name}.tmp"));
+        // `create_new` fails at a link or a file of another process instead of writing into it.
         let create =
             || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         // The folder is nearly always there, so it is created only when that turns out wrong.
@@ -77,6 +79,7 @@ impl SpoolDir {
             io::ErrorKind::NotFound => self.create().and_then(|()| create()),
             _ => Err(error),
         })?;
+        // The rename is the moment from which a pass sees the file.
         let renamed = || fs::rename(&temporary, self.path.join(name));
         let written = file.write_all(bytes).and_then(|()| renamed());
         if written.is_err() {
@@ -94,6 +97,7 @@ impl SpoolDir {
     ) -> Vec<String> {
         // A missing or unreadable folder counts as empty: the next pass tries again.
         let Ok(entries) = fs::read_dir(&self.path) else { return Vec::new() };
+        // Names begin with the time, so the order of names is the order of time.
         let mut names = BTreeSet::new();
         for entry in entries.flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -101,6 +105,7 @@ impl SpoolDir {
                 names.extend(claim(&self.path, name));
             }
         }
+        // Files that were removed by another process need no retry.
         self.retries.retain(|name, _| names.contains(name));
         names.retain(|name| self.retries.get(name).is_none_or(|(at, _)| *at <= now));
         names.into_iter().collect()
@@ -115,6 +120,7 @@ impl SpoolDir {
         parse: impl FnOnce(&[u8]) -> Result<(T, Time), Rejection>,
     ) -> Result<Option<(T, Time)>, Rejection> {
         let path = self.path.join(name);
+        // Not followed: a link planted in the folder could lead to any file of the user.
         let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
         if !metadata.is_file() {
             return Err(Rejection("it is no file"));
@@ -130,11 +136,13 @@ impl SpoolDir {
             true => Err(Rejection("it is too long")),
             false => parse(&text),
         };
+        // A time far ahead would sort the message behind all others for ever.
         let parsed = parsed.and_then(|(parsed, at)| match is_older(now, at, AHEAD_MILLIS) {
             true => Err(Rejection("its time is ahead")),
             false => Ok((parsed, at)),
         });
         match parsed {
+            // Still being written, perhaps: the next pass reads it again.
             Err(_) if !is_older(modified_at(&metadata), now, INCOMPLETE_MILLIS) => Ok(None),
             parsed => parsed.map(Some),
         }
@@ -154,6 +162,7 @@ impl SpoolDir {
     pub(crate) fn retry_later(&mut self, name: &str, now: Time) {
         let last_pause = self.retries.get(name).map(|(_, pause)| *pause);
         let pause = last_pause.map_or(RETRY_MILLIS, |pause| pause.saturating_mul(2));
+        // Bounded, so that a session that appears after hours gets its signals within minutes.
         let pause = pause.min(RETRY_MILLIS_MAX);
         let at = Time::from_millis((now.nanos() / 1_000_000) as i64 + pause);
         self.retries.insert(name.to_owned(), (at, pause));
@@ -169,6 +178,7 @@ impl SpoolDir {
     ) {
         let folder = self.path.join("rejected");
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        // Whenever one is added, old ones are removed: the folder cannot grow without limit.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let written = name.to_str().and_then(time_in_name);

@@ -46,6 +46,7 @@ impl Undelivered {
             Ok(false) => StoreError::SpoolFull,
             Err(error) => StoreError::Spool(error),
         };
+        // The signal fits a few bytes and tells at least that the turn or session has ended.
         self.store_signal(message)?;
         Err(error)
     }

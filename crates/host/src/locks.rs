@@ -27,6 +27,7 @@ pub(super) fn codex_evidence(
 ) -> ProcessEvidence {
     let folder = environment.folder("CODEX_HOME", ".codex").join("thread-writer-locks");
     let path = folder.join(format!("{}.lock", target.session));
+    // The id comes from a transcript: only a plain name may become part of a path.
     if is_plain_name(&target.session) && path.is_file() {
         let life = match processes.holds_lock(&path) {
             true => Life::Alive,
@@ -35,6 +36,7 @@ pub(super) fn codex_evidence(
             false => Life::Unknown,
         };
         evidence.lock = Some(Lock { path: path.display().to_string(), life });
+    // Old versions lock nothing, and then a missing lock says nothing.
     } else if folder.is_dir() && is_at_least(target.agent_version.as_deref(), CODEX_LOCKS_SINCE) {
         let what = "the agent locks what it has open, and it is not locked".to_owned();
         evidence.missing = Some(Missing { source: "lock", what });
@@ -58,6 +60,7 @@ pub(super) fn copilot_evidence(
     let mut locks = Vec::new();
     for path in files.flatten().take(NAMES_MAX).map(|file| file.path()) {
         if let Some(pid) = lock_owner(&path) {
+            // A process that started after the lock file was written has only the same pid.
             let started = modified_at(&path).map_or(Started::Unknown, Started::Before);
             let (life, is_certain) = processes.life(pid, started);
             let lock = Lock { path: path.display().to_string(), life };

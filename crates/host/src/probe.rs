@@ -74,6 +74,7 @@ impl<'a> HostProbe<'a> {
             }
             _ => evidence,
         };
+        // A process or a lock of this very session says more than the processes of its agent.
         let is_open = evidence.process.is_some() || evidence.lock.is_some();
         if !is_open && evidence.missing.is_none() {
             evidence.missing = self.missing_process(&target.provider);
@@ -89,10 +90,12 @@ impl<'a> HostProbe<'a> {
             session: root,
             is_child: false,
             root: None,
+            // The file of the child is not the file of the root.
             file: None,
             ..target.clone()
         };
         let ProcessEvidence { process, missing, .. } = self.evidence_for(&root);
+        // A live parent may have many subagents, most of which have ended.
         let process = process.filter(|process| process.life == Life::Gone);
         ProcessEvidence { process, missing, ..evidence }
     }
@@ -137,6 +140,7 @@ pub fn modified_at(path: &std::path::Path) -> Option<Time> {
 pub(crate) fn is_at_least(version: Option<&str>, first: [u64; 3]) -> bool {
     let Some(version) = version else { return false };
     let core = version.split(['-', '+']).next().unwrap_or_default();
+    // Missing parts count as zero: `2.2` is `2.2.0`.
     let mut parts = [0; 3];
     for (part, text) in parts.iter_mut().zip(core.split('.')) {
         let Ok(number) = text.trim().parse() else { return false };

@@ -36,8 +36,8 @@ const OPTIONS_WITH_VALUE: &[&str] = &["-r", "--require", "--import", "--loader",
 const SUBCOMMANDS: &[&str] = &["run", "x"];
 
 /// How long a scan may prove that a program does not run. It must not be longer than the time for
-/// which a just written session counts as open without a process: otherwise a session whose program
-/// started after the scan would count as ended.
+/// which a just written session counts as open without a process: otherwise a session would count
+/// as ended if its program started after the scan.
 const SCAN_EVERY: Duration = Duration::from_secs(2);
 
 /// Access to processes. [`Processes`] is the real one; tests have others.
@@ -109,7 +109,10 @@ impl ProcessTable for Processes {
             StartTime::Unreadable => return (Life::Unknown, false),
         };
         let is_it = match started {
+            // A start that is no number is of another system or version, and proves nothing.
             Started::Ticks(told) => told.parse::<u64>().ok().map(|_| told == ticks),
+            // A process that started after its own lock was written is another process with the
+            // same pid.
             Started::Before(time) => self
                 .started_at(&ticks)
                 .map(|at| at <= time.nanos().div_euclid(1_000_000_000) as i64 + START_SLACK_SECS),
@@ -118,6 +121,7 @@ impl ProcessTable for Processes {
         match is_it {
             Some(true) => (Life::Alive, true),
             Some(false) => (Life::Gone, true),
+            // The pid is in use, but perhaps by another process.
             None => (Life::Alive, false),
         }
     }
@@ -144,11 +148,13 @@ impl ProcessTable for Processes {
             programs.scan = Some((Instant::now(), read));
             programs.absent.clear();
         }
+        // Many sessions of one agent ask in a row.
         if programs.absent.contains(program) {
             return Life::Gone;
         }
         let scan = programs.scan.iter().flat_map(|(_, running)| running);
         let mut its = scan.filter(|running| running.runs_program(program));
+        // A process may have ended since the scan; one that is there is enough.
         let witness = its.find_map(|running| match read_start(running.pid) {
             StartTime::Ticks(ticks) => Some((running.pid, ticks)),
             StartTime::Gone | StartTime::Unreadable => None,
@@ -169,6 +175,7 @@ impl ProcessTable for Processes {
         locks
             .lines()
             .filter_map(|line| line.split_whitespace().nth(5))
+            // `major:minor:inode`: the colon keeps the inode from matching the end of a longer one.
             .any(|file| file.ends_with(&inode) && file.matches(':').count() == 2)
     }
 }
@@ -200,10 +207,13 @@ fn read_start(pid: u32) -> StartTime {
 
 /// Tests whether a pid is in use. Signal 0 is never delivered.
 fn probe_by_signal(pid: u32) -> (Life, bool) {
+    // Pid 0 would mean a whole group of processes; `from_raw` refuses it.
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     match pid.map(test_kill_process) {
+        // In use, but without a start time no proof that it is the same process.
         Some(Ok(())) => (Life::Alive, false),
         Some(Err(Errno::SRCH)) => (Life::Gone, true),
+        // Of another user, for instance: the pid is in use, and more cannot be known.
         _ => (Life::Unknown, false),
     }
 }
@@ -221,6 +231,7 @@ fn read_command_lines() -> Option<Vec<CommandLine>> {
         };
         // A process that has ended since the listing is skipped.
         let Ok(line) = fs::read(entry.path().join("cmdline")) else { continue };
+        // Words are separated by zero bytes. A process may have overwritten them with one text.
         let words = line.split(|byte| *byte == 0).take(WORDS_MAX);
         let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
         programs.push(CommandLine { pid, words: words.collect() });
@@ -265,6 +276,7 @@ fn package_of(path: &str) -> Option<&str> {
     let (_, inside) = path.rsplit_once("/node_modules/")?;
     let mut parts = inside.split('/');
     let first = parts.next()?;
+    // `@scope/name` is a package in two parts; `.bin` holds the links to all of them.
     if first.starts_with('@') { parts.next() } else { Some(first).filter(|name| *name != ".bin") }
 }
 

@@ -34,10 +34,12 @@ pub(super) struct RegistryEntry {
 pub(super) fn read_registry(environment: &Environment) -> BTreeMap<String, RegistryEntry> {
     let mut entries: BTreeMap<String, RegistryEntry> = BTreeMap::new();
     let Ok(folder) = fs::read_dir(folder(environment)) else { return entries };
+    // Bounded before the names are filtered: the folder belongs to another program.
     let paths = folder.flatten().take(ENTRIES_MAX).map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
         let Some((session, entry)) = read_entry(&path) else { continue };
         let known = entries.get(&session).map(|known| known.registry.updated_at);
+        // A session that is resumed in another process may have two entries.
         if known.is_none_or(|known| known < entry.registry.updated_at) {
             entries.insert(session, entry);
         }
@@ -81,7 +83,9 @@ fn read_entry(path: &Path) -> Option<(String, RegistryEntry)> {
     if written.pid == 0 {
         return None;
     }
+    // Without the time of its status, the start is the last change that is known.
     let updated_at = written.status_updated_at.or(written.started_at).unwrap_or(0);
+    // Both forms are read: the agent does not document this file.
     let proc_start = written.proc_start.map(|start| match start {
         serde_json::Value::String(text) => text,
         other => other.to_string(),
@@ -103,6 +107,7 @@ fn parse_status(status: &str, waiting_for: Option<&str>) -> Option<RegistryWord>
         "busy" | "working" | "thinking" | "retry" => Some(RegistryWord::Busy),
         "shell" => Some(RegistryWord::Shell),
         "waiting" | "waiting_input" => {
+            // The text is made for people and not fixed; this word in it decides.
             let is_permission = waiting_for.is_some_and(|what| what.contains("permission"));
             Some(if is_permission { RegistryWord::Permission } else { RegistryWord::Question })
         }

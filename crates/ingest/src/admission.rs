@@ -1,4 +1,4 @@
-//! Which sessions are recorded: all but those somebody switched off or deleted.
+//! Which sessions are recorded: all but those that the user switched off or deleted.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -48,6 +48,7 @@ impl Gate {
         session: &SessionId,
         cwd: Option<&str>,
     ) -> Admission {
+        // Asked for every record of a session; the answer depends on the session and its folder.
         if let Some((known_cwd, admission)) = self.known.get(session)
             && known_cwd.as_deref() == cwd
         {
@@ -73,12 +74,13 @@ impl Gate {
         session: &SessionId,
         cwd: Option<&str>,
     ) -> Admission {
-        // One that cannot be asked about is not recorded either way.
+        // A session that cannot be looked up is not recorded: it may be a deleted one.
         if !matches!(journal.deleted_at(session), Ok(None)) {
             return Admission::Nothing;
         }
         let project = cwd.and_then(|cwd| projects.of(cwd));
         let ruled = self.policy.capture.admits(session.as_str(), cwd, project.as_deref());
+        // A marker on a network drive is not looked for: a drive that hangs would hang capture.
         let marked = cwd.filter(|cwd| projects.may_look(cwd)).map_or(Admission::All, marked);
         strictest([ruled, marked].into_iter())
     }
@@ -88,12 +90,12 @@ impl Gate {
 fn marked(cwd: &str) -> Admission {
     let markers = Path::new(cwd).ancestors().take(LEVELS_MAX).filter_map(|folder| {
         let marker = folder.join(MARKER);
-        // Something else, as a pipe, could keep us waiting.
+        // Anything but a plain file, such as a pipe, could block the read.
         if !marker.metadata().ok()?.is_file() {
             return None;
         }
         let mut text = String::new();
-        // One that cannot be read switches off as well.
+        // An unreadable marker switches recording off, too: its author meant to exclude the folder.
         let read = File::open(&marker)
             .and_then(|marker| marker.take(MARKER_BYTES_MAX).read_to_string(&mut text));
         let says_status = read.is_ok() && text.trim() == "status";

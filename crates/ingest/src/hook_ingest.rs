@@ -63,10 +63,13 @@ impl HookIngest {
         now: Time,
     ) -> Result<(), CaptureError> {
         let HookIngest { queue, undelivered, report, memory } = self;
+        // The log of the queue keeps the messages until `finish`.
         let messages = queue.take_all();
         note_calls(&messages, report);
         let mut pass = HookPass { ingester, sink, summary };
         let mut is_kept = Vec::new();
+        // Transcripts first: most messages tell what stands there too, and then nothing more is
+        // recorded.
         let done = pass.read_transcripts(&messages).and_then(|()| {
             messages.iter().try_for_each(|message| {
                 is_kept.push(pass.ingest_queued(message, memory, undelivered, report)?);
@@ -74,11 +77,14 @@ impl HookIngest {
             })
         });
         // After an error the remaining messages go to disk, where they wait for a later pass.
+        // `is_kept` is in step with the messages: one answer for each that was tried.
         let remaining = &messages[is_kept.len()..];
         is_kept.extend(remaining.iter().map(|message| store(message, undelivered, report)));
+        // Without messages the log is left alone.
         if !messages.is_empty() {
             queue.finish(not_kept(messages, &is_kept));
         }
+        // Only now: the queue is in order again, whatever the error.
         done?;
 
         let Undelivered { spool, signals } = undelivered;
@@ -112,6 +118,7 @@ impl HookPass<'_, '_> {
         if named.is_empty() {
             return Ok(());
         }
+        // The messages are compared with the journal, so the transcripts have to be committed.
         self.sink.settle().map_err(CaptureError::Positions)
     }
 
@@ -123,11 +130,12 @@ impl HookPass<'_, '_> {
         undelivered: &Undelivered,
         report: &HookReport,
     ) -> Result<bool, CaptureError> {
-        // A message whose facts have to wait is stored whole, with its signal.
+        // If its facts have to wait, a message is stored whole, with its signal.
         if self.ingest_hook(message, memory)? != SignalOutcome::Done {
             return Ok(store_whole(message, undelivered, report));
         }
         let is_applied = self.apply_signal(message, false)? == SignalOutcome::Done;
+        // The facts are recorded, so only the signal is left to store.
         Ok(is_applied || undelivered.store_signal(message).is_ok())
     }
 
@@ -148,9 +156,11 @@ impl HookPass<'_, '_> {
     }
 }
 
-/// Notes which agents' hooks have called. A hook whose message was taken leaves that to the daemon.
+/// Notes which agents' hooks have called. A hook leaves that to the daemon once its message was
+/// taken.
 fn note_calls(messages: &[HookMessage], report: &HookReport) {
     let of_hooks = messages.iter().filter(|message| message.source == Source::Hook);
+    // The messages are in order of time; the map keeps the last of each agent.
     let last: BTreeMap<&str, Time> =
         of_hooks.map(|message| (message.provider.as_str(), message.at)).collect();
     last.into_iter().for_each(|(agent, at)| report.note_call(agent, at));
@@ -193,6 +203,7 @@ fn store_whole(message: &HookMessage, undelivered: &Undelivered, report: &HookRe
         {
             "no file can have its name"
         }
+        // Other failures, such as a full disk, pass; the message stays in the queue.
         Err(StoreError::Spool(_) | StoreError::Signal(_)) => return false,
     };
     report.note_failure(&message.provider, &message.event, problem, message.at);

@@ -43,6 +43,7 @@ impl HookListener {
     /// Stops taking messages, and waits for the thread to end.
     pub fn close(self) {
         self.stop.ask();
+        // The stop is asked before the wait ends, so the thread does not wait again.
         drop(self.wake);
         // A thread that panicked takes no more messages either.
         let _ = self.thread.join();
@@ -66,13 +67,17 @@ fn accept_all(socket: &Socket, queue: &HookQueue, stop: &StopFlag, woken: &UnixS
 }
 
 fn take_message(stream: &mut UnixStream, queue: &HookQueue) -> io::Result<()> {
+    // One client after another is served, so one that hangs must not hold up the rest.
     stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let mut line = Vec::new();
+    // One byte more than allowed tells a message that is too long from one that just fits.
     let count = stream.take(HookMessage::BYTES_MAX as u64 + 1).read_to_end(&mut line)?;
     if count > HookMessage::BYTES_MAX {
+        // Without an answer the hook stores its message itself, and counts what it has to drop.
         return Ok(());
     }
+    // The log is read by lines.
     if line.last() != Some(&b'\n') {
         line.push(b'\n');
     }

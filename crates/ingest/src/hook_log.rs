@@ -16,7 +16,7 @@ const FILE_NAMES: [&str; 2] = ["calls.0", "calls.1"];
 
 #[derive(Debug)]
 pub(crate) struct HookLog {
-    /// The file that is appended to, and the one whose messages are being ingested.
+    /// The file that is appended to, and the one with the messages that are being ingested.
     files: [File; 2],
     /// The second file has messages that are not ingested yet.
     is_ingesting: bool,
@@ -35,6 +35,7 @@ impl HookLog {
         let files = [open(FILE_NAMES[0])?, open(FILE_NAMES[1])?];
         let mut messages = Vec::new();
         for file in &files {
+            // Both may have messages: the daemon may have ended between a rotation and its end.
             let (complete, bytes) = read_messages(file)?;
             messages.extend(complete);
             // Cut off half a line, so that the next message is not glued to it.
@@ -50,6 +51,7 @@ impl HookLog {
     pub(crate) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.has_new = true;
         let file = &mut self.files[0];
+        // The length to cut back to if the write fails.
         let bytes = file.metadata()?.len();
         file.write_all(line).inspect_err(|_| {
             // Remove half a line. If that fails, the glued line is not parsed as a message.
@@ -72,7 +74,9 @@ impl HookLog {
     /// Clears what was ingested. A file that cannot be cleared is ingested again, without effect.
     pub(crate) fn clear_ingested(&mut self) {
         let [appended, ingested] = &self.files;
+        // If it cannot be cleared, the next rotation leaves both files as they are.
         self.is_ingesting = ingested.set_len(0).is_err();
+        // New messages since the rotation wait in this file.
         if !self.has_new {
             let _ = appended.set_len(0);
         }

@@ -28,7 +28,7 @@ struct QueueState {
     /// Each message with its encoded bytes.
     messages: VecDeque<(HookMessage, usize)>,
     bytes: usize,
-    /// `None` for a pass without a daemon, whose queue is always empty.
+    /// `None` for a pass without a daemon: its queue is always empty.
     log: Option<HookLog>,
     /// Wakes the thread that ingests.
     waker: Option<Waker>,
@@ -51,6 +51,7 @@ impl HookQueue {
     /// Takes out all messages, oldest first. They stay in the log until `finish`.
     pub fn take_all(&self) -> Vec<HookMessage> {
         let mut state = self.lock();
+        // The messages leave the limits here, so new ones are taken while these are ingested.
         state.bytes = 0;
         state.is_woken = false;
         let messages: Vec<HookMessage> =
@@ -68,11 +69,13 @@ impl HookQueue {
     pub fn finish(&self, rest: Vec<HookMessage>) {
         let mut state = self.lock();
         if rest.is_empty() {
+            // Cleared only when nothing of the file is needed any more.
             if let Some(log) = &mut state.log {
                 log.clear_ingested();
             }
             return;
         }
+        // From the last to the first, so that the oldest is in front again.
         for (message, bytes) in rest.into_iter().rev().map(with_bytes) {
             state.bytes += bytes;
             state.messages.push_front((message, bytes));
@@ -82,6 +85,7 @@ impl HookQueue {
     /// Sets what wakes the thread that ingests, and wakes it if messages wait already.
     pub fn wake_with(&self, waker: Waker) {
         let mut state = self.lock();
+        // Under the lock: a message that comes meanwhile either is counted here or wakes by itself.
         state.is_woken = !state.messages.is_empty();
         if state.is_woken {
             waker.wake();

@@ -34,7 +34,7 @@ impl Stage {
     }
 }
 
-/// An account of one reading of history: silent until something is read.
+/// An account of one reading of history. It publishes nothing until an event is read.
 pub struct Import {
     tell: Box<dyn FnMut(Message) + Send>,
     id: String,
@@ -116,12 +116,14 @@ impl Import {
 
     /// Takes how far the present slice has got; now and then, what to tell of it.
     pub fn progress(&mut self, progress: &IngestProgress) -> Option<Backlog> {
+        // Most starts find nothing new, and then no import is announced.
         if progress.events == 0 {
             return None;
         }
         let is_first = !self.is_told;
         self.begin();
         self.enter(Stage::Segmenting);
+        // The sources of earlier slices are done and belong to the total.
         let (done, of) = (self.sources + progress.sources, self.sources + progress.sources_total);
         let is_due = self.done(done, Some(of));
         (is_first || is_due).then(|| self.backlog(progress))
@@ -131,6 +133,8 @@ impl Import {
         let bytes = self.bytes + progress.bytes;
         let bytes_total = self.bytes + progress.bytes_total;
         let left = bytes_total.saturating_sub(bytes) as f64;
+        // By the average speed so far. Bytes predict time better than files, which differ widely in
+        // size.
         let seconds = self.begun.elapsed().as_secs_f64() * left / bytes.max(1) as f64;
         // The first moments tell nothing of the rest, nor do the first bytes.
         let is_known = self.begun.elapsed() >= STATUS_EVERY && bytes >= bytes_total / 100;
@@ -171,6 +175,7 @@ impl Import {
         let draft = draft
             .with("duration_ms", self.begun.elapsed().as_millis() as u64)
             .with("stages_run", stages)
+            // The registry lists these fields for imports of other programs; here they are empty.
             .with("segments", [(); 0])
             .with("stream", ())
             .with("total_files_created", 0)
@@ -210,7 +215,7 @@ impl Import {
         self.say(draft);
     }
 
-    /// The last status, if there was one: nobody should wait for the next.
+    /// Publishes a last, idle status if there was one: watchers need not wait for another.
     fn rest(&mut self) {
         if self.has_status {
             let draft = self.status_of(self.sources, Some(self.sources));
@@ -254,6 +259,7 @@ impl Import {
 
 /// The day of a time, as others name it.
 fn date(at: Time) -> String {
+    // `2025-02-13T…` becomes `20250213`.
     at.to_string().chars().take(10).filter(char::is_ascii_digit).collect()
 }
 

@@ -43,7 +43,7 @@ pub struct Ingest<'a> {
 /// What a pass has brought.
 #[derive(Debug)]
 pub struct Ingested {
-    /// Sessions nobody knew before.
+    /// Sessions that were unknown before.
     pub sessions_new: u64,
     /// Known sessions with news.
     pub sessions_updated: u64,
@@ -90,8 +90,11 @@ impl Ingest<'_> {
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
+        // Without a daemon no queue exists; messages of hooks wait in the spool and among the
+        // signals.
         let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
         self.ingest_hooks(&mut hook_ingest, &pump, &mut recorder, &mut read)?;
+        // Last: files and hooks may show that a session goes on.
         self.close_silent(&pump, &mut recorder, &mut read)?;
         self.retain(self.policy.originals)?;
         self.conclude(stop, &views, &recorder, read)
@@ -129,10 +132,12 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Caught, IngestError> {
         let begun = Instant::now();
+        // Asked when the slice is over, and in any case with `stop`.
         let pause = stop.or_earlier();
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).until(pause.clone());
+        // Handed from slice to slice: a new one would load all sources again.
         let pump = pump.knowing(std::mem::take(known));
         let mut read = pump.once(&mut recorder, &mut |progress| {
             if begun.elapsed() >= slice {
@@ -142,13 +147,15 @@ impl Ingest<'_> {
         })?;
         // What hooks say is news, however much history there is.
         self.ingest_hooks(hook_ingest, &pump, &mut recorder, &mut read)?;
+        // Only once every source was read: an unread one may show that its session goes on.
         if !pause.is_asked() {
             // What has long been silent belongs to the history, too.
             self.close_silent(&pump, &mut recorder, &mut read)?;
         }
         *known = pump.into_known();
+        // A stop must not wait for views, which can be folded again.
         if !stop.is_asked() {
-            // What is not kept now is folded when somebody asks for it.
+            // Facts that are not saved now are folded again by their next reader.
             let _ = views.borrow_mut().save_facts(self.journal, recorder.sessions.keys());
         }
         Ok(Caught {
@@ -173,6 +180,7 @@ impl Ingest<'_> {
     ) -> Result<Ingested, IngestError> {
         self.journal.originals().sync().map_err(ReadError::from)?;
         views.borrow_mut().save_facts(self.journal, recorder.sessions.keys())?;
+        // In portions, so that a stop takes effect between two of them.
         while !stop.is_asked() && self.journal.index()?.is_some() {}
         let known = recorder.sessions.values().filter(|is_known| **is_known).count();
         Ok(Ingested {
@@ -186,7 +194,7 @@ impl Ingest<'_> {
 
     /// Reads everything there is, and goes on as agents write until it is stopped.
     ///
-    /// `begun` is given the way to stop it; `tell` hears of every round that brought something.
+    /// `begun` is given the way to stop it; `tell` is called after every round with news.
     pub fn follow(
         &self,
         begun: impl FnOnce(WatchStopper),
@@ -197,22 +205,25 @@ impl Ingest<'_> {
         self.follow_with(&mut hook_ingest, |stopper, _| begun(stopper), tell)
     }
 
-    /// The same for one who holds the claim already.
+    /// Does the same for a caller that holds the claim already.
     pub fn follow_with(
         &self,
         hook_ingest: &mut HookIngest,
         begun: impl FnOnce(WatchStopper, Waker),
         tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
+        // The folders have to exist before they can be watched.
         if self.journal.dir().is_some() {
             hook_ingest.create_dirs();
         }
         let pump = Ingester::new(AGENTS, self.environment, self.clock);
         let mut watch = SourceWatcher::new(pump, hook_ingest.watched_dirs().to_vec());
+        // Before the first read: a stop that comes during it must find its way.
         begun(watch.stopper(), watch.waker());
         let views = RefCell::new(RecordedViews::with_status());
         let mut recorder =
             Recorder::new(self.journal, Gate::new(self.policy.clone()), &views).of_news();
+        // Due at once: sessions may have fallen silent while no process watched.
         let mut upkeep_at = (self.clock)();
         let mut hear = |pump: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
             let now = (self.clock)();
@@ -230,7 +241,7 @@ impl Ingest<'_> {
             let thread = std::thread::Builder::new().name("views".to_owned());
             let kept = thread.spawn_scoped(scope, || {
                 let kept = saver.run();
-                // Nobody goes on as if what was kept were safe.
+                // Stops recording, or it would go on although its originals do not reach the disk.
                 stopper.stop();
                 kept
             });
@@ -241,6 +252,7 @@ impl Ingest<'_> {
                 for provider in summary.by_provider.values() {
                     touched.extend(provider.sessions.iter().cloned());
                 }
+                // Bundled: each save is a commit of its own.
                 if kept_at.elapsed() >= KEEP_EVERY {
                     saver.hand_over(views.borrow_mut().snapshot(&touched));
                     touched.clear();
@@ -248,34 +260,38 @@ impl Ingest<'_> {
                 }
                 tell(summary);
             });
+            // The last views, also after an error: what was committed is right.
             saver.hand_over(views.borrow_mut().snapshot(&touched));
             saver.finish();
             let kept = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
+            // A saver that fails ends the watch without an error, so its own is reported behind it.
             watched?;
             Ok(kept?)
         })
     }
 
-    /// Closes epochs that are over because nobody says anything.
+    /// Closes epochs that are over because no event comes any more.
     fn close_silent(
         &self,
         pump: &Ingester<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
-        // Few are silent in the middle of a turn; only for them somebody looks around, once.
+        // Few sessions are silent in the middle of a turn. Only for them the host is probed, and
+        // once for all.
         let (processes, around) = (Processes::default(), OnceCell::new());
         let look = || HostProbe::look(self.environment, &processes);
         let runs = |provider: &str, session: &str| around.get_or_init(look).runs(provider, session);
         pump.close_silent(sink, summary, &runs)
     }
 
-    /// Removes originals that are kept for longer than somebody wants.
+    /// Removes originals beyond the age or the size that the user set.
     fn retain(&self, retention: Retention) -> Result<(), StorageError> {
         let Retention { days, bytes, .. } = retention;
         if days.is_none() && bytes.is_none() {
             return Ok(());
         }
+        // Without a limit in days, one that no journal reaches.
         let age = i128::from(days.unwrap_or(u32::MAX)) * 24 * 60 * 60 * 1_000_000_000;
         let since = Time::from_nanos((self.clock)().nanos() - age);
         self.journal.originals().retain(since, bytes.unwrap_or(u64::MAX))
@@ -289,6 +305,7 @@ impl Ingest<'_> {
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
+        // A journal in memory has no folder for messages.
         if self.journal.dir().is_none() {
             return Ok(());
         }

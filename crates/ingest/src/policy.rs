@@ -41,7 +41,7 @@ enum Keep {
     Status,
 }
 
-/// How long something is kept. Absent is for ever.
+/// How long originals are kept. An absent limit means forever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
@@ -79,6 +79,7 @@ impl CaptureRules {
         cwd: Option<&str>,
         project: Option<&str>,
     ) -> Admission {
+        // All rules are asked, not the first that fits: the order in the file has no meaning.
         let fits = self.off.iter().filter(|rule| rule.fits(session, cwd, project));
         let kept = fits.map(|rule| match rule.keep {
             Keep::Nothing => Admission::Nothing,
@@ -106,7 +107,7 @@ impl fmt::Display for Retention {
     }
 }
 
-/// Whoever wants less recorded has their way.
+/// Returns the admission that records least: a user's wish to leave out wins over any other rule.
 pub(crate) fn strictest(admissions: impl Iterator<Item = Admission>) -> Admission {
     let strictness = |admission: &Admission| match admission {
         Admission::All => 0,
@@ -123,10 +124,13 @@ impl Rule {
     }
 
     fn fits(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> bool {
+        // A session id is `agent:id`.
         let agent = session.split_once(':').map_or(session, |(agent, _)| agent);
         let is = |rule: &Option<String>, is: Option<&str>| {
+            // A rule that names no agent, session or project fits any.
             rule.as_deref().is_none_or(|rule| Some(rule) == is)
         };
+        // A session with an unknown folder fits no path.
         let is_below = |pattern: &String| cwd.is_some_and(|cwd| is_at_or_below(pattern, cwd));
         is(&self.agent, Some(agent))
             && is(&self.session, Some(session))
@@ -137,13 +141,16 @@ impl Rule {
 
 /// Whether a path is what a pattern names, or lies below it.
 fn is_at_or_below(pattern: &str, path: &str) -> bool {
+    // Double slashes and one at the end mean nothing in a path.
     let parts = |path| str::split(path, '/').filter(|part| !part.is_empty()).collect::<Vec<_>>();
     fits_parts(&parts(pattern), &parts(path))
 }
 
 fn fits_parts(pattern: &[&str], path: &[&str]) -> bool {
     match pattern {
+        // The pattern is used up: the rest of the path lies below it.
         [] => true,
+        // `**` stands for no folder, too.
         ["**", rest @ ..] => (0..=path.len()).any(|skipped| fits_parts(rest, &path[skipped..])),
         [first, rest @ ..] => path.split_first().is_some_and(|(part, below)| {
             fits_part(first.as_bytes(), part.as_bytes()) && fits_parts(rest, below)
@@ -159,6 +166,7 @@ fn fits_part(pattern: &[u8], name: &[u8]) -> bool {
     while in_name < name.len() {
         match pattern.get(at) {
             Some(b'*') => {
+                // Remembered: what follows the star, and where in the name the star may still end.
                 star = Some((at + 1, in_name));
                 at += 1;
             }
@@ -167,12 +175,15 @@ fn fits_part(pattern: &[u8], name: &[u8]) -> bool {
                 in_name += 1;
             }
             _ => {
+                // The last star takes one more byte. Earlier stars need not be tried again:
+                // whatever they could match, the last one can reach too.
                 let Some((behind, from)) = star else { return false };
                 star = Some((behind, from + 1));
                 (at, in_name) = (behind, from + 1);
             }
         }
     }
+    // A star at the end also fits nothing.
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 

@@ -23,7 +23,7 @@ use repository::Repository;
 /// Folders that are remembered; beyond it all are forgotten and looked at again.
 const FOLDERS_MAX: usize = 10_000;
 
-/// Bytes of a folder's name. A longer one is nobody's.
+/// Bytes of a folder's name. A longer one is no path.
 const FOLDER_BYTES_MAX: usize = 4_096;
 
 /// The projects of folders, each looked at once.
@@ -50,6 +50,7 @@ impl Projects {
         match draft.kind {
             Kind::SessionStarted => {
                 let Ok(mut started) = draft.data.read::<SessionStarted>() else { return };
+                // What the agent says itself stays.
                 if started.project.is_some() || (started.cwd.is_none() && started.remote.is_none())
                 {
                     return;
@@ -62,10 +63,12 @@ impl Projects {
                 };
                 started.project = place.project;
                 started.remote = started.remote.or(place.remote);
+                // It was just read from the same form.
                 draft.data = Raw::from_value(&started).expect("payloads always encode");
             }
             Kind::SettingsChanged => {
                 let Ok(mut changed) = draft.data.read::<SettingsChanged>() else { return };
+                // Only a change of folder without a project needs one.
                 let Some(cwd) = changed.cwd.as_deref().filter(|_| changed.project.is_none()) else {
                     return;
                 };
@@ -81,12 +84,13 @@ impl Projects {
         self.place(cwd).project
     }
 
-    /// Whether a folder is one of this machine, so that looking at it keeps nobody waiting.
+    /// Whether a folder is on this machine, so that reading it cannot block on a network.
     pub(crate) fn may_look(&self, cwd: &str) -> bool {
         is_name(cwd) && !self.mounts.get_or_init(Mounts::read).is_remote(Path::new(cwd))
     }
 
     fn place(&mut self, cwd: &str) -> Place {
+        // Thousands of events name the same few folders.
         if let Some(place) = self.known.get(cwd) {
             return place.clone();
         }
@@ -102,12 +106,15 @@ impl Projects {
         if !is_name(cwd) {
             return Place::default();
         }
+        // Without a repository the folder itself is the project.
         let itself = Place { project: Some(cwd.to_owned()), remote: None };
         let around = || Repository::around(Path::new(cwd));
         let Some(repository) = self.may_look(cwd).then(around).flatten() else { return itself };
         match repository.remote().and_then(|url| Remote::parse(&url)) {
             Some(remote) => Place { project: Some(remote.project), remote: Some(remote.url) },
             None => {
+                // A repository without a remote is named after its main folder, for all its
+                // worktrees.
                 Place { project: repository.folder().to_str().map(str::to_owned), remote: None }
             }
         }

@@ -26,8 +26,8 @@ const WAITING_MAX: usize = 4_096;
 const GATHERED_BYTES_MAX: usize = 2 * 1024 * 1024;
 const GATHERED_MAX: usize = 256;
 
-/// How long something that is news is gathered: many sources may have news at once, and the first
-/// of them does not wait for the last.
+/// How long news is gathered: many sources may have news at once, and the first of them does not
+/// wait for the last.
 const GATHERED_FOR: Duration = Duration::from_millis(10);
 
 /// Records batches in the journal.
@@ -37,7 +37,7 @@ pub(crate) struct Recorder<'a> {
     gathered_bytes: usize,
     /// When the first of it came.
     gathered_since: Instant,
-    /// What is put is news that somebody may wait for.
+    /// Whether the batches are news, which a user may be waiting for.
     is_news: bool,
     /// What was handed over, and its bytes.
     waiting: VecDeque<(PendingAppend, usize)>,
@@ -93,12 +93,15 @@ impl<'a> Recorder<'a> {
     fn hand_over(&mut self) -> Result<(), SinkError> {
         self.gathered_bytes = 0;
         for (batch, bytes) in std::mem::take(&mut self.gathered) {
+            // An error ends the pass. The next one has a new recorder and starts at the committed
+            // positions.
             self.waiting.push_back((self.journal.submit(batch).map_err(failed)?, bytes));
             self.waiting_bytes += bytes;
         }
         // What is recorded is not held longer than it has to be.
         while self.waiting_bytes > WAITING_BYTES_MAX
             || self.waiting.len() > WAITING_MAX
+            // A ticket that is answered costs no wait.
             || self.waiting.front().is_some_and(|(ticket, _)| ticket.is_answered())
         {
             self.wait_for_oldest()?;
@@ -111,10 +114,12 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Somebody else may delete a session that is being read: it is admitted no longer, and what
-    /// was kept of it in between goes.
+    /// Follows deletions by other processes. A session may be deleted while it is read: it is no
+    /// longer admitted, and the originals that were stored meanwhile are removed.
     fn follow_deletions(&mut self) -> Result<(), SinkError> {
         let deletions = self.journal.deletions().map_err(failed)?;
+        // The own count starts at 0, so the first settle of a pass finishes a deletion that was
+        // interrupted.
         if deletions != self.deletions {
             self.gate.forget();
             remove_originals(self.journal).map_err(failed)?;
@@ -126,7 +131,12 @@ impl<'a> Recorder<'a> {
     fn wait_for_oldest(&mut self) -> Result<(), SinkError> {
         if let Some((ticket, bytes)) = self.waiting.pop_front() {
             self.waiting_bytes -= bytes;
+            // `read_to` lists what waits and then what is gathered, so its front is this batch:
+            //     waiting:  a b c      gathered:  d e
+            //     read_to:  a b c d e
             self.read_to.pop_front();
+            // Without the events that the journal had already: a file read again brings the same
+            // ids.
             let news = ticket.wait_for_new().map_err(failed)?;
             self.recorded += news.len() as u64;
             let mut views = self.views.borrow_mut();
@@ -140,12 +150,15 @@ impl<'a> Recorder<'a> {
 
 impl Sink for Recorder<'_> {
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+        // Batches on their way count as read, or their lines would be read a second time. The last
+        // entry of a source wins.
         let mut ahead: HashMap<&str, &str> =
             self.read_to.iter().map(|(key, to)| (key.as_str(), to.as_str())).collect();
         let mut show_recorded = |key: &str, recorded: &str| {
             show(KnownSource { key, checkpoint: ahead.remove(key).unwrap_or(recorded) });
         };
         self.journal.each_source(&mut show_recorded).map_err(failed)?;
+        // The sources without any committed batch so far.
         ahead
             .into_iter()
             .for_each(|(key, position)| show(KnownSource { key, checkpoint: position }));
@@ -153,6 +166,7 @@ impl Sink for Recorder<'_> {
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
+        // From the end: the last batch of a source has its farthest position.
         match self.read_to.iter().rfind(|(source, _)| source == key) {
             Some((_, to)) => Ok(Some(to.clone())),
             None => self.journal.source_position(key).map_err(failed),
@@ -165,6 +179,7 @@ impl Sink for Recorder<'_> {
     }
 
     fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+        // The user may turn originals off; the events are recorded all the same.
         if !self.gate.keeps_originals() {
             return Ok(());
         }
@@ -174,6 +189,7 @@ impl Sink for Recorder<'_> {
 
     fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let originals = self.journal.originals();
+        // The first offset may lie behind 0: older parts are removed by age or size.
         let begin = originals.first_offset(source, generation).map_err(failed)?;
         let kept = originals.read(source, generation).map_err(failed)?;
         Ok(begin.zip(kept).map(|(from, bytes)| StoredOriginal { from, bytes: Box::new(bytes) }))
@@ -202,9 +218,11 @@ impl Sink for Recorder<'_> {
         let Batch { source: source_id, from, to, mut drafts } = batch;
         for draft in &mut drafts {
             self.projects.name(draft);
+            // Agents may write events out of order, so both ends are compared.
             let (oldest, newest) = self.span.unwrap_or((draft.created_at, draft.created_at));
             self.span = Some((oldest.min(draft.created_at), newest.max(draft.created_at)));
             if !self.sessions.contains_key(&draft.session_id) {
+                // Asked before the batch is committed: afterwards every session is known.
                 let is_known = self.journal.exists(&draft.session_id).map_err(failed)?;
                 self.sessions.insert(draft.session_id.clone(), is_known);
             }
@@ -218,8 +236,10 @@ impl Sink for Recorder<'_> {
         }
         self.gathered.push((batch, bytes));
         self.gathered_bytes += bytes;
+        // A limit on batches too: many small ones cost a wait each.
         let is_much =
             self.gathered_bytes >= GATHERED_BYTES_MAX || self.gathered.len() >= GATHERED_MAX;
+        // Checked only when a batch comes. The last one is handed over by `settle`.
         let is_late = self.is_news && self.gathered_since.elapsed() >= GATHERED_FOR;
         match is_much || is_late {
             true => self.hand_over(),
@@ -232,6 +252,7 @@ impl Sink for Recorder<'_> {
         while !self.waiting.is_empty() {
             self.wait_for_oldest()?;
         }
+        // After the last commit: what was recorded of a session deleted meanwhile is seen here.
         self.follow_deletions()
     }
 
@@ -241,7 +262,7 @@ impl Sink for Recorder<'_> {
 
     fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
         match self.journal.find_facts(session, ids) {
-            // A parent nobody has seen has no facts.
+            // A parent that was never recorded has no facts.
             Err(journal::ReadError::SessionNotFound(_)) => Ok(vec![None; ids.len()]),
             found => found.map_err(failed),
         }
@@ -252,14 +273,16 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> SinkError {
     SinkError(Box::new(error))
 }
 
-/// Removes the originals that tell of nobody but deleted sessions.
+/// Removes the originals that belong to deleted sessions only.
 pub fn remove_originals(journal: &Journal) -> Result<(), ReadError> {
     for (source, told) in capture::sessions_by_source(&journal.sources()?) {
+        // A source may hold several sessions, as a file with subagents does.
         let (mut is_left, mut is_deleted) = (false, false);
         for session in &told {
             is_left |= journal.exists(session)?;
             is_deleted |= journal.deleted_at(session)?.is_some();
         }
+        // A source without any known session stays: its sessions may not be recorded yet.
         if is_deleted && !is_left {
             journal.originals().remove(&source)?;
         }

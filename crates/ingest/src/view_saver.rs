@@ -21,8 +21,8 @@ const STATUS_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 /// waits for the disk. What a power cut takes of them, the agent's own file most likely still has.
 const SYNC_EVERY: Duration = Duration::from_secs(10);
 
-/// The pause between two of them: a row of syncs keeps the disk from whoever commits meanwhile.
-/// Even as many as are ever open at once are synced in less than the time above.
+/// The pause between two of them: a row of syncs would keep the disk from commits. Even as many as
+/// are ever open at once are synced in less than the time above.
 const SYNC_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the recorder folds from the events it commits.
@@ -126,22 +126,27 @@ impl<'a> ViewSaver<'a> {
         loop {
             let (sessions, is_over) = self.next(due);
             if !sessions.is_empty() {
+                // A view that is not saved is folded again by its next reader.
                 let _ = self.save(sessions);
             }
+            // The originals last: what the recorder handed over before its end is on disk then.
             if is_over {
                 return originals.sync();
             }
             let now = Instant::now();
+            // Woken for views only; a sync is not due yet.
             if now < due {
                 continue;
             }
             if unsynced.is_empty() {
+                // The list is taken once per round: files that change meanwhile belong to the next.
                 (unsynced, begun) = (originals.unsynced(), now);
             }
             if let Some(name) = unsynced.pop() {
                 originals.sync_file(&name)?;
             }
             due = match unsynced.is_empty() {
+                // From the start of the round, so that long rounds do not stretch the interval.
                 true => begun + SYNC_EVERY,
                 false => Instant::now() + SYNC_PAUSE,
             };
@@ -166,6 +171,8 @@ impl<'a> ViewSaver<'a> {
     fn next(&self, until: Instant) -> (ChangedSessions, bool) {
         let mut waiting = self.waiting();
         while waiting.sessions.is_empty() && !waiting.is_over {
+            // With nothing to sync the thread sleeps until it is needed: an idle daemon does not
+            // wake.
             let is_synced = self.journal.originals().is_synced();
             let left = until.saturating_duration_since(Instant::now());
             if !is_synced && left.is_zero() {

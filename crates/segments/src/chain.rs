@@ -216,6 +216,7 @@ impl ChainState {
         Ok(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
             // If the rename fails, the next save overwrites the damaged file.
             let _ = std::fs::rename(&path, path.with_extension("json.damaged"));
+            // An empty state loses no epoch: the journal still knows the position of the chain.
             ChainState::default()
         }))
     }
@@ -275,13 +276,17 @@ impl Chain {
             self.save_state()?;
         }
         let today = self.zone.day(now);
+        // A crash around midnight leaves work on both days.
         for day in [today.yesterday(), today] {
             for segment in Segment::of_day(&self.root, day)? {
                 // An unreadable log is no evidence of a missing dream.
                 let has =
                     |like: &Value| event_log::contains(segment.folder(), like).unwrap_or(false);
                 let dream = Dream::Segment(segment.key());
+                // History is dreamt of by day, and a completed dream needs no second one.
                 let is_missing = has(&observed()) && !has(&batched()) && !has(&dreamt());
+                // The files that a user's command leaves are unknown, so nothing shows what is
+                // missing.
                 if is_missing && !runtime.has_replacement(&dream) {
                     self.queue_dream(&dream, runtime)?;
                 }
@@ -298,6 +303,7 @@ impl Chain {
     /// Reads the next recorded events; empty at the end of the journal.
     pub fn next_page(&self) -> Result<Vec<Recorded>, ChainError> {
         let position = self.position()?;
+        // Without this check an idle chain would read a page each second.
         if self.journal.tail()? < position {
             return Ok(Vec::new());
         }
@@ -323,6 +329,7 @@ impl Chain {
             self.queue_history_dreams(runtime)?;
         }
         for Recorded { position, event } in recorded {
+            // The inherited epochs of a fork are the segments of its origin.
             if event.kind != Kind::EpochClosed || event.fork_origin().is_some() {
                 continue;
             }
@@ -331,6 +338,7 @@ impl Chain {
             }
             let (session_id, closed_at) = (event.session_id.clone(), event.created_at);
             let item = WorkItem::Epoch { session_id, seq: event.seq, closed_at };
+            // With the progress of an earlier try: handlers that succeeded are not run again.
             let work = self.queue.resume(item, now);
             if self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
                 return Ok(ChainFlow::Stop);
@@ -341,6 +349,7 @@ impl Chain {
                 self.journal.advance_consumer(CONSUMER, *position)?;
             }
         }
+        // Also for a page without a closed epoch, or the chain would read it again for ever.
         if let Some(last) = recorded.last() {
             self.journal.advance_consumer(CONSUMER, last.position)?;
         }
@@ -372,12 +381,15 @@ impl Chain {
         for dream in calendar.due_dreams(now, &self.zone) {
             self.queue_dream(&dream, runtime)?;
         }
+        // Saved after all dreams are queued: a crash in between queues them twice rather than
+        // never.
         self.calendar = calendar;
         self.save_state()
     }
 
     /// Appends a message of another sender to the event log of its segment.
     pub fn log_message(&mut self, message: &Message) -> Result<(), ChainError> {
+        // The chain wrote its own steps into the log before it published them.
         if message.field("by").and_then(FieldValue::text).is_some_and(|by| by == BY) {
             return Ok(());
         }
@@ -409,6 +421,7 @@ impl Chain {
             (Some("activity"), Some("recorded")) => {
                 let day = event_log::text_field(message, "day").and_then(|day| Day::parse(&day));
                 let name = text("facet").zip(text("id"));
+                // Both become arguments and parts of paths, and any client may send them.
                 let name = name.filter(|(facet, id)| is_facet(facet) && is_name(id));
                 if let Some((day, (facet, id))) = day.zip(name) {
                     let (facet, id) = (facet.to_owned(), id.to_owned());
@@ -429,7 +442,9 @@ impl Chain {
             return Ok(());
         };
         let mut names: Vec<String> = Vec::new();
+        // Bounded before the names are compared: the message may hold any number.
         for name in files.iter().take(FILES_MAX).filter_map(Value::as_str) {
+            // Twice the same name would run its handlers twice at once.
             if is_name(name) && !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
@@ -465,6 +480,8 @@ impl Chain {
         ours["by"] = json!(BY);
         let used = event_log::field_values(&folder, &ours, "announced");
         let used = used.map_err(|cause| ChainError::Events { path: folder, cause })?;
+        // Two announcements may have the same millisecond, and handlers of the second have to run,
+        // too.
         while used.contains(&number) || self.queue.has_announced(key, number) {
             number = number.wrapping_add(1);
         }
@@ -502,6 +519,7 @@ impl Chain {
             }
             // Not counted as a failed try: the next start resumes the work.
             Ok(StepOutcome::Stopped) => return Ok(ChainFlow::Stop),
+            // Saved below with the time of its next try.
             Ok(StepOutcome::Failed) => self.schedule_retry(work, now)?,
             // A full disk or queue would fail every segment: the caller waits and repeats this one.
             Err(error) if !error.is_about_one() => return Err(error),
@@ -531,6 +549,8 @@ impl Chain {
                 let Some((segment, chronicle)) = self.segment_of(&session_id, seq)? else {
                     return Ok(StepOutcome::Done);
                 };
+                // Judged now and not when it was queued: work that waited for hours has become
+                // history.
                 if is_history(closed_at, now) {
                     self.describe_inline(&segment, &chronicle, runtime)?;
                     return Ok(StepOutcome::Done);
@@ -593,6 +613,7 @@ impl Chain {
         &mut self,
         session: &SessionInfo,
     ) -> Result<Option<Arc<Chronicle>>, ChainError> {
+        // Compared by the last `seq`: a session that went on has another chronicle.
         if let Some((id, seq, chronicle)) = &self.read
             && (id, *seq) == (&session.id, session.tail_seq)
         {
@@ -628,6 +649,7 @@ impl Chain {
             days: self.days.clone(),
         };
         let bytes = serde_json::to_vec(&saved).expect("names and numbers always encode");
+        // Called after each step; most change nothing.
         if bytes == self.saved {
             return Ok(());
         }
@@ -649,7 +671,7 @@ fn is_history(closed_at: Time, now: Time) -> bool {
     (now.nanos() - closed_at.nanos()) / 1_000_000 > HISTORY_MILLIS
 }
 
-/// Matches the log line of a segment whose handlers are done.
+/// Matches the log line of a segment after its handlers are done.
 fn observed() -> Value {
     json!({"tract": "observe", "event": "observed"})
 }
@@ -667,6 +689,7 @@ fn dreamt() -> Value {
 /// Returns whether a text is safe as a file name and as an argument of a command.
 fn is_name(text: &str) -> bool {
     let is_fine = |c: char| !c.is_control() && c != '/' && c != '\\';
+    // Neither an option nor a hidden file.
     !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_fine)
 }
 

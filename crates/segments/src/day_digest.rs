@@ -17,7 +17,7 @@ use crate::zone::Zone;
 use supervise::Day;
 use views::chronicle_if_exists;
 
-/// The project of sessions whose working folder is unknown.
+/// The project of sessions without a known working folder.
 const NO_PROJECT: &str = "elsewhere";
 
 /// Sessions read at a time.
@@ -61,6 +61,8 @@ impl DayDigest {
         loop {
             let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
             for session in page.items {
+                // The filter bounds only the last activity; a session may have begun after this
+                // day.
                 if session.started_at >= end {
                     continue;
                 }

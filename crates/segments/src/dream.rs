@@ -93,6 +93,7 @@ impl Dream {
         let root = journal.dir().ok_or(DreamError::NoFolder)?;
         let mut about = self.common_fields();
         if self.was_interrupted(root) {
+            // Subscribers then know that the events of this run may be repetitions.
             about.insert("again".to_owned(), true.into());
         }
         let mut started = about.clone();
@@ -133,6 +134,7 @@ impl Dream {
                 update_activities(journal, root, *day, None, &is_over, about, emit)
             }
             Dream::Flush(key) => {
+                // After the silence every activity counts as over, whatever its own time says.
                 update_activities(journal, root, key.day(), Some(key), &|_| true, about, emit)
             }
             Dream::Activity { day, facet, id } => {
@@ -191,6 +193,7 @@ impl Dream {
         let mut open = false;
         for event in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             if event["tract"] == "dream" && event["mode"] == self.mode() {
+                // The last line about this dream decides.
                 open = event["event"] != "completed";
             }
         }
@@ -220,6 +223,7 @@ fn update_activities(
     };
     let mut stored = Vec::new();
     for activity in activities_of_day(journal, root, day)? {
+        // Only activities of the new segment have news; the others were published before.
         let is_here = key.is_some_and(|key| activity.segments.iter().any(|it| it == key.segment()));
         let was_announced = was_recorded(&activity);
         let recorded = was_announced || is_over(&activity);
@@ -273,6 +277,7 @@ fn activities_of_day(
 ) -> Result<Vec<Activity>, DreamError> {
     let mut chronicles = Vec::new();
     for segment in Segment::of_day(root, day)? {
+        // The session may be deleted while its segments wait for their removal.
         if let Some(chronicle) = chronicle_if_exists(journal, &segment.meta.session_id)? {
             chronicles.push((segment.meta, chronicle));
         }
@@ -280,6 +285,7 @@ fn activities_of_day(
     let chapters: Vec<(_, Chapter<'_>)> = chronicles
         .iter()
         .filter_map(|(meta, chronicle)| {
+            // The epoch of a reopened session may have another range by now; its number stays.
             let chapter = chronicle.chapters().find(|it| it.epoch.number == meta.epoch)?;
             Some((meta, chapter))
         })
@@ -332,6 +338,7 @@ pub(crate) fn missing_outcomes(root: &Path, day: Day) -> Vec<Dream> {
     let over = load_activities(root, day).into_iter().filter(|kept| kept.recorded);
     let bare = over.map(|kept| kept.activity).filter(|activity| {
         let path = outcome_folder(root, day).join(outcome_name(activity));
+        // An error is no proof that the file is missing.
         matches!(path.try_exists(), Ok(false))
     });
     bare.map(|Activity { facet, id, .. }| Dream::Activity { day, facet, id }).collect()

@@ -115,6 +115,7 @@ impl Segment {
                 facet: project_of(session).to_owned(),
                 platform: std::env::consts::OS.to_owned(),
             };
+            // The name may be taken by an epoch of another session of the same second.
             match FolderOwner::read(&folder)? {
                 FolderOwner::Unclaimed => write_atomic(&folder, META, &to_line(&meta))?,
                 FolderOwner::Epoch(there) if *there == meta && has_meta(&folder)? => {}
@@ -125,6 +126,7 @@ impl Segment {
                 {
                     write_atomic(&folder, META, &to_line(&meta))?;
                 }
+                // A folder of another epoch, or one with files of the user, is left alone.
                 FolderOwner::Epoch(_) | FolderOwner::Unknown => {
                     key = key.next();
                     continue;
@@ -164,6 +166,7 @@ impl Segment {
 
     pub fn key(&self) -> SegmentKey {
         let SegmentMeta { day, stream, segment, .. } = &self.meta;
+        // Every way to a segment checks its key before.
         SegmentKey::parse(day, stream, segment).expect("a segment has a key of its own")
     }
 
@@ -210,6 +213,7 @@ fn is_key(meta: &SegmentMeta) -> bool {
 /// transcript and the digest tell it.
 fn find_meta(folder: &Path) -> Result<Option<SegmentMeta>, SegmentError> {
     let meta = read_meta(folder)?;
+    // A user may have edited the headers, so the key is checked again.
     Ok(meta.or_else(|| output::meta_from_outputs(folder).filter(is_key)))
 }
 
@@ -217,6 +221,7 @@ fn read_meta(folder: &Path) -> Result<Option<SegmentMeta>, SegmentError> {
     let path = folder.join(META);
     match std::fs::read(&path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(is_key)),
+        // A file in place of a folder is no segment either.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }

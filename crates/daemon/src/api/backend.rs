@@ -56,7 +56,7 @@ pub(crate) struct ApiBackend {
     pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
     pub(crate) log: Log,
-    /// Sessions whose file is gone, and when the files were checked.
+    /// Sessions without a file, and when the files were checked.
     pub(crate) without_source: Mutex<Option<(Instant, Arc<BTreeSet<SessionId>>)>>,
 }
 
@@ -65,6 +65,8 @@ const WITHOUT_SOURCE_FOR: Duration = Duration::from_secs(60);
 
 impl ApiBackend {
     fn without_source(&self, journal: &Journal) -> Result<Arc<BTreeSet<SessionId>>, ReadError> {
+        // Held while the files are checked: a second request waits for the result instead of
+        // repeating it.
         let mut known = self.without_source.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, sessions)) = &*known
             && at.elapsed() < WITHOUT_SOURCE_FOR
@@ -129,6 +131,7 @@ impl Sources for ApiBackend {
     }
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
+        // The board is current while it is watched, and costs nothing.
         match self.status.shown() {
             Some(shown) => Ok(shown),
             None => Ok(self.status.recent()?.iter().map(answers::status).collect()),
@@ -152,6 +155,7 @@ impl Sources for ApiBackend {
         body: &[u8],
     ) -> Result<(), SourceError> {
         let told = capture::telemetry(signal, encoding, body)?;
+        // The exporter gets an error and sends the same data again later.
         self.telemeter.take(told).then_some(()).ok_or(SourceError::NoRoom)
     }
 
@@ -178,6 +182,7 @@ impl Sources for ApiBackend {
     }
 
     fn feed(&self, wanted: &PageRequest) -> Result<wire::Page<wire::Happening>, SourceError> {
+        // The cursor comes from the client and may be any text.
         let after = wanted.after.as_deref().map(str::parse::<FeedCursor>).transpose();
         let after = after.map_err(|given| SourceError::Bad { given, expected: "a `next`" })?;
         Ok(feed(
@@ -214,6 +219,7 @@ impl Sources for ApiBackend {
         let info = journal.resolve(id)?;
         let way = ResumeCommand::for_session(&journal, info.clone())?;
         Ok(wire::Resume {
+            // A subagent is resumed by its parent, so the id may differ from the requested one.
             session_id: way.as_ref().map_or(info.id.to_string(), |way| way.session_id.clone()),
             line: way.as_ref().map(ResumeCommand::line),
             cwd: way.as_ref().and_then(|way| way.cwd.clone()),
@@ -223,6 +229,7 @@ impl Sources for ApiBackend {
 
     fn handoff(&self, id: &str) -> Result<String, SourceError> {
         let journal = self.journal();
+        // A note is made to be passed on, so it never holds secrets.
         Ok(handoff_note(&journal, &journal.resolve(id)?, Secrets::Removed)?)
     }
 
@@ -259,6 +266,7 @@ impl Sources for ApiBackend {
 
     fn refused(&self, refused: &BusRefused) {
         let BusRefused { count, origin, why } = refused;
+        // A program that is no page sends no origin.
         let origin = origin.as_deref().unwrap_or("no page");
         let words =
             format!("{count} messages for the bus were refused; the last, of {origin}: {why}");

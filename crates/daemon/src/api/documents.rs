@@ -48,6 +48,7 @@ pub fn write_document(
     let mut text = String::new();
     for event in journal.events(&info.id, Selection::all())? {
         document.push(&event?, &mut text);
+        // Written event by event: a session may be longer than memory.
         out.write_all(text.as_bytes())?;
         text.clear();
     }
@@ -80,11 +81,13 @@ pub fn handoff_note(
     let mut redactor = Redactor::new();
     let mut chronicle = Chronicle::default();
     for event in journal.events(&info.id, Selection::all())? {
+        // Redacted before it is folded: facts quote prompts and commands.
         chronicle.apply(&without(secrets, event?, &mut redactor));
     }
     chronicle.flush();
     let found: Vec<_> = chronicle.chapters().flat_map(|chapter| chapter.facts).collect();
     let mut redact = redacting(&mut redactor);
+    // The note quotes texts that no event holds in this form, such as the title.
     let redact: Option<&mut Redact<'_>> = (secrets == Secrets::Removed).then_some(&mut redact);
     let resume = ResumeCommand::for_session(journal, info.clone())?.map(|way| way.line());
     Ok(handoff(&info.id, &facts, &found, resume.as_deref(), redact))

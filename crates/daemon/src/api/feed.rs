@@ -57,6 +57,7 @@ impl FromStr for FeedCursor {
 
     fn from_str(text: &str) -> Result<FeedCursor, String> {
         let read = || {
+            // The session comes last: its id may itself hold a `~`.
             let (at, rest) = text.split_once('~')?;
             let (seq, session) = rest.split_once('~')?;
             let session = SessionId::new(session).ok()?;
@@ -96,14 +97,20 @@ pub(crate) fn feed(
     let mut back = FIRST_NANOS;
     let found = loop {
         let from = Time::from_nanos(newest.nanos() - back);
+        // Not further back than the user asked for.
         let from = filter.active_since.unwrap_or(from).max(from);
+        // One more than a page, to know whether there is a next one.
         let found = gather_events(journal, &filter, (from, until), after, limit + 1)?;
+        // Whether anything lies before `from` at all: without this, a journal with few entries
+        // would be searched back for ever.
         let earlier = SessionFilter { active_until: Some(widen_end(from)), ..filter.clone() };
         let is_all = Some(from) == filter.active_since
             || journal.sessions(&earlier, None, 1)?.items.is_empty();
         if found.len() > limit || is_all {
             break found;
         }
+        // Eight times as far each time: few steps reach years back, and the last search dominates
+        // the cost.
         back *= FURTHER;
     };
     build_page(journal, facts, found, limit)
@@ -136,6 +143,7 @@ fn gather_events(
             }
             let selection = Selection {
                 until,
+                // A fork begins with the events of its origin, which the origin's own entries show.
                 ..Selection::after(session.inherited_seq)
                     .up_to(last_before(journal, &session, until)?)
                     .newest_first()
@@ -145,6 +153,7 @@ fn gather_events(
             let mut ended: Option<usize> = None;
             for event in journal.events(&session.id, selection)? {
                 let event = event?;
+                // Newest first: passing the prompt means that the turn had no answer.
                 if event.kind == Kind::UserPrompt {
                     ended = None;
                 } else if event.kind == Kind::AssistantMessage
@@ -154,6 +163,8 @@ fn gather_events(
                     let said = event_text(&event);
                     found[end].words = said.split("\n\n").next().unwrap_or_default().to_owned();
                 }
+                // Events may be out of order by `DISORDER_NANOS`, so reading stops that much
+                // earlier than `from`.
                 if event.created_at < widen_start(from) || told == count_max {
                     break;
                 }
@@ -162,11 +173,14 @@ fn gather_events(
                     told += 1;
                     let words = event_text(&event);
                     if event.kind == Kind::TurnCompleted && words.is_empty() {
+                        // Reading goes on backwards from here, and meets the turn's last answer
+                        // next.
                         ended = Some(found.len());
                     }
                     found.push(FeedEvent { event, session: session.clone(), words });
                 }
             }
+            // Sorted only on overflow, so memory stays near two pages however many sessions match.
             if found.len() > count_max {
                 found.sort_by_cached_key(|found| Reverse(FeedCursor::at_event(&found.event)));
                 found.truncate(count_max);
@@ -203,6 +217,9 @@ fn last_before(
     let Some(until) = until.filter(|until| session.last_event_at > *until) else {
         return Ok(last);
     };
+    // Invariant: an event behind `last` is too late; `before` is not too late.
+    //     before ───────── middle ───────── last
+    // Times are not strictly sorted; `widen_end` makes up for that.
     while last - before > NEAR {
         let middle = before + (last - before) / 2;
         let selection = Selection::after(middle - 1).up_to(middle);
@@ -222,8 +239,10 @@ fn build_page(
 ) -> Result<wire::Page<wire::Happening>, ReadError> {
     let has_more = found.len() > limit;
     found.truncate(limit);
+    // Without a further entry there is no next page, and so no cursor.
     let last = found.last().filter(|_| has_more);
     let next = last.map(|found| FeedCursor::at_event(&found.event).to_string());
+    // Many entries come from few sessions; each title is looked up once.
     let mut titles: BTreeMap<&SessionId, Option<String>> = BTreeMap::new();
     for FeedEvent { session, .. } in &found {
         if !titles.contains_key(&session.id) {
@@ -248,6 +267,7 @@ fn is_shown(event: &Event, session: &SessionInfo) -> bool {
     }
     let Some(call) = event.readable::<ToolCall>() else { return true };
     let used = ToolUse::from_call(&call.tool, &call.input);
+    // Searched for anywhere in the line: agents write `cd x && git add -A && git commit -m …`.
     let sends = ["git commit", "git push", "gh pr", "npm publish", "cargo publish"];
     used.command().is_some_and(|line| sends.iter().any(|word| line.contains(word)))
 }
@@ -263,6 +283,8 @@ fn feed_entry(
     redactor: &mut Redactor,
 ) -> wire::Happening {
     let FeedEvent { event, session, words } = found;
+    // Redacted before it is shortened: a cut could leave a part of a secret that no rule
+    // recognises.
     let line: String = redactor.redact(words).split_whitespace().collect::<Vec<_>>().join(" ");
     wire::Happening {
         session_id: session.id.clone(),

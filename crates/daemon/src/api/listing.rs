@@ -77,7 +77,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// The sessions whose file the agent has deleted. Checks every file that was ever read.
+/// The sessions with a file that the agent has deleted. Checks every file that was ever read.
 pub(crate) fn without_source(journal: &Journal) -> Result<BTreeSet<SessionId>, ReadError> {
     Ok(capture::sessions_without_source(&journal.sources()?))
 }

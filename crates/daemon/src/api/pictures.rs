@@ -22,6 +22,8 @@ pub(crate) fn picture(
         return Ok(None);
     };
     let Some(place) = event.metadata.get("record").and_then(Raw::text) else { return Ok(None) };
+    // Each of these may fail without an error: the event is old, the original was removed, or the
+    // file was torn.
     let Some(place) = RecordSpan::parse(&place) else { return Ok(None) };
     let Some(record) = place.read(journal) else { return Ok(None) };
     let Ok(record) = serde_json::from_slice::<Value>(&record) else { return Ok(None) };
@@ -40,15 +42,18 @@ struct RecordSpan<'a> {
 
 impl<'a> RecordSpan<'a> {
     fn parse(text: &'a str) -> Option<RecordSpan<'a>> {
+        // From the right: the name of a source may itself hold slashes.
         let mut parts = text.rsplitn(3, '/');
         let (range, generation, source) = (parts.next()?, parts.next()?, parts.next()?);
         let (offset, len) = range.split_once('+')?;
         let (offset, len) = (offset.parse().ok()?, len.parse().ok()?);
         Some(RecordSpan { source, generation: generation.parse().ok()?, offset, len })
+            // The length comes from stored text; a damaged one must not allocate without bounds.
             .filter(|place| place.len <= RECORD_BYTES_MAX)
     }
 
     fn read(&self, journal: &Journal) -> Option<Vec<u8>> {
+        // Saturating: offset and length come from stored text.
         let stretch = self.offset..self.offset.saturating_add(self.len);
         let read = journal.originals().read_range(self.source, self.generation, stretch);
         // An original that cannot be unpacked counts as gone; `doctor` reports it.
@@ -65,6 +70,8 @@ fn collect_pictures<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
             let text = |name: &str| members.get(name).and_then(Value::as_str);
             if text("media_type").is_some_and(|kind| kind.starts_with("image/")) {
                 found.extend(text("data"));
+                // Not descended into: the data is Base64, and a second match would shift the
+                // numbers of the others.
                 return;
             }
             members.values().for_each(|value| collect_pictures(value, found));

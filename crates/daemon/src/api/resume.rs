@@ -24,6 +24,7 @@ impl ResumeCommand {
         info: SessionInfo,
     ) -> Result<Option<ResumeCommand>, ReadError> {
         let info = main_session(journal, info)?;
+        // The folder that the latest events name; that of the start only if none does.
         let cwd = current::<Facts>(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
         let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
         let session = info.provider_session_id.as_deref();
@@ -35,6 +36,7 @@ impl ResumeCommand {
     /// The line to type into a shell.
     pub fn line(&self) -> String {
         let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
+        // Some agents find a session only in the folder where it ran.
         let folder = self.cwd.as_ref().map(|cwd| format!("cd {} && ", quoted(cwd)));
         format!("{}{}", folder.unwrap_or_default(), words.join(" "))
     }
@@ -43,9 +45,11 @@ impl ResumeCommand {
 /// The session to resume: for a subagent its parent. Parents may form a circle in a damaged record, so
 /// each is visited once.
 fn main_session(journal: &Journal, mut info: SessionInfo) -> Result<SessionInfo, ReadError> {
+    // The first session as well: a circle may lead back to it.
     let mut below = BTreeSet::from([info.id.clone()]);
     while info.mode() == Some(&SessionMode::Child)
         && let Some(parent) = info.ancestry.parent_session_id.clone()
+        // `insert` is false for a session that was visited, which ends a circle.
         && below.insert(parent.clone())
         && journal.exists(&parent)?
     {
@@ -60,6 +64,8 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
+    // Nothing is special between single quotes; a quote itself ends them, stands escaped, and
+    // begins them again.
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

@@ -1,5 +1,5 @@
-//! The HTTP server as a part of the daemon. A daemon whose server cannot start records all the same,
-//! and logs the failure.
+//! The HTTP server as a part of the daemon. Without it the daemon records all the same, and logs
+//! the failure.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,13 +20,13 @@ use crate::log::Component;
 use crate::settings::HttpSettings;
 use crate::status::StatusService;
 
-/// Sessions whose facts are cached, some 4 KiB each.
+/// Cached facts of sessions, some 4 KiB each.
 const FACTS_HELD: usize = 2_000;
 
-/// Sessions whose turns are cached, a few MB each for a very long session.
+/// Cached turns of sessions, a few MB each for a very long session.
 const TURNS_HELD: usize = 16;
 
-/// Sessions whose newest part is cached, some 200 KiB each.
+/// Cached newest parts of sessions, some 200 KiB each.
 const RECENT_HELD: usize = 128;
 
 /// The port unless the settings name one: H A N S on the keys of a telephone.
@@ -96,8 +96,11 @@ impl HttpService {
             log,
             without_source: Mutex::default(),
         };
+        // Opened last: the first request may come before this returns.
         let server = HttpServer::open(HttpServerConfig {
             listen: SocketAddr::new(settings.listen, settings.port.unwrap_or(PORT)),
+            // A port that the user chose is used or refused: a page that was bookmarked would not
+            // find another.
             any_port: settings.port.is_none(),
             keys: keys(folder),
             sources: Arc::new(backend),

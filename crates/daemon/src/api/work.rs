@@ -68,7 +68,9 @@ impl WorkStats {
             return Ok(Arc::clone(session_work));
         }
         let mut quality = Quality::default();
+        // The inherited events of a fork are the work of its origin.
         let own = Selection::after(session.inherited_seq);
+        // One pass over the events feeds both projections. `Turns` sees an error and reports it.
         let events = journal.events(&session.id, own)?.inspect(|event| {
             if let Ok(event) = event {
                 quality.apply(event);
@@ -78,6 +80,8 @@ impl WorkStats {
         let turns = turns?.iter().map(TurnWork::from_turn).collect();
         let faults = quality.faults().cloned().collect();
         let session_work = Arc::new(SessionWork { turns, loops: quality.loops().to_vec(), faults });
+        // Not held while the session was read: another request may have stored it meanwhile, with
+        // the same result.
         let mut held = self.lock_cache();
         if held.len() >= HELD_MAX {
             held.clear();
@@ -96,6 +100,7 @@ impl TurnWork {
         let seconds = |from: Time, to: Time| (to.nanos() - from.nanos()) as f64 / 1e9;
         TurnWork {
             began: turn.started_at,
+            // Clocks may run backwards between two events.
             seconds: turn.completed_at.map(|end| seconds(turn.started_at, end).max(0.0)),
             outcome: turn.outcome.map_or("open", TurnOutcome::as_str),
             calls: turn.tools.values().map(|tool| tool.calls).sum(),
@@ -130,6 +135,7 @@ impl WorkTotals {
         let project = self.projects.entry(project_of(session)).or_default();
         let turns: Vec<&TurnWork> =
             session_work.turns.iter().filter(|turn| is_in(turn.began)).collect();
+        // A session without a turn in the span would lower the median.
         if !turns.is_empty() {
             self.per_session.push(turns.len() as f64);
         }
@@ -151,6 +157,7 @@ impl WorkTotals {
                 count: 0,
                 first_at: fault.at,
                 last_at: fault.at,
+                // The example is the latest fault, so the user finds it in a recent session.
                 example: fault.line.clone(),
                 session_id: session.id.clone(),
                 seq: fault.seq,
@@ -170,12 +177,14 @@ impl WorkTotals {
         let WorkTotals { mut per_session, all, days, projects, faults } = self;
         let group = |key: Option<String>, sum: GroupTotal| WorkGroup { key, effort: sum.finish() };
         let days = days.into_iter().map(|(day, sum)| group(Some(day.to_string()), sum));
+        // A project may have sessions in the span and no turn.
         let projects = projects.into_iter().filter(|(_, sum)| sum.effort.turns > 0);
         let mut projects: Vec<_> = projects.map(|(key, sum)| group(key, sum)).collect();
         projects.sort_by_key(|group| std::cmp::Reverse(group.effort.turns));
         let mut redactor = Redactor::new();
         let mut faults: Vec<FaultKind> = faults.into_values().collect();
         for fault in &mut faults {
+            // Redacted only here: of each kind one example is shown.
             fault.example = redactor.redact(&fault.example).into_owned();
         }
         faults.sort_by_key(|fault| std::cmp::Reverse(fault.count));

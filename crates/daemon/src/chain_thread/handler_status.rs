@@ -29,6 +29,7 @@ pub(super) struct RunningHandler {
 
 impl HandlerStatus {
     pub(super) fn began(&mut self, handler_run: RunningHandler) {
+        // The first handler starts the clock, so that a quick one is never reported.
         self.published_at.get_or_insert(handler_run.since);
         self.running.push(handler_run);
     }
@@ -40,7 +41,9 @@ impl HandlerStatus {
         if !self.running.is_empty() {
             return None;
         }
+        // The next handler starts the clock anew.
         self.published_at = None;
+        // Without a status before, watchers have nothing to be told the end of.
         let stream = self.named_stream.take()?;
         Some(json!({"tract": "observe", "event": "status", "stream": stream, "idle": true}))
     }
@@ -52,6 +55,7 @@ impl HandlerStatus {
             return None;
         }
         self.published_at = Some(now);
+        // One name for the whole busy period: watchers wait for the idle message of that stream.
         let stream = self.named_stream.get_or_insert_with(|| first.stream.clone()).clone();
         let seconds = |handler_run: &RunningHandler| (now - handler_run.since).as_secs();
         let about = |handler_run: &RunningHandler| {

@@ -70,6 +70,7 @@ impl<'de> Deserialize<'de> for QuietHours {
             let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
             (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
         };
+        // Both ends are needed; a time without a `-` is no span.
         let span = text.split_once('-').and_then(|(from, to)| minutes(from).zip(minutes(to)));
         let (from, to) =
             span.ok_or_else(|| de::Error::custom(format!("`{text}` is no span like 22:00-07:00")))?;
@@ -80,6 +81,7 @@ impl<'de> Deserialize<'de> for QuietHours {
 impl QuietHours {
     fn contains(self, minute: u32) -> bool {
         match self.from <= self.to {
+            // The end is outside: at 07:00 the quiet hours are over.
             true => (self.from..self.to).contains(&minute),
             false => minute >= self.from || minute < self.to,
         }
@@ -139,7 +141,7 @@ pub(super) struct SentNotice {
     at: Time,
 }
 
-/// The need of a session whose turn has failed, and is therefore over.
+/// The need of a session with a failed turn, which is therefore over.
 const FAILED: &str = "failed";
 
 /// Sent notices that are remembered. With more, the oldest is forgotten and may be sent again.
@@ -168,7 +170,9 @@ impl NoticeTracker {
         for activity in activities {
             let mut ran_since = None;
             if activity.is_running {
+                // The first look sets the start; a turn that asked and runs on keeps it.
                 self.running.entry(activity.session.clone()).or_insert(activity.since);
+            // Waiting for the user does not end the turn: it runs on after the answer.
             } else if activity.needs.is_none_or(|(what, _)| what == FAILED) {
                 // A failed turn is over; the rule for needs reports it.
                 let begun = self.running.remove(&activity.session);
@@ -184,11 +188,14 @@ impl NoticeTracker {
                 let cause = match rule.when {
                     NotifyWhen::NeedsYou => activity.needs.filter(|(_, since)| lasted(*since, now)),
                     NotifyWhen::TurnEnded => {
+                        // Until the turn ended, not until now: the notifier may look much later.
                         let long = ran_since.filter(|since| lasted(*since, activity.since));
                         long.map(|since| ("turn", since))
                     }
                 };
                 if let Some(cause) = cause
+                    // Marked also in quiet hours: otherwise all causes of the night would be sent
+                    // in the morning.
                     && self.mark_as_sent(rule.when, &activity.session, cause, now)
                 {
                     due.push(notice(rule.when, activity));
@@ -196,6 +203,7 @@ impl NoticeTracker {
             }
         }
         let is_there = |id: &SessionId| activities.iter().any(|activity| activity.session == *id);
+        // Sessions that left the list would stay in memory for ever.
         self.running.retain(|id, _| is_there(id));
         // Not postponed: after the quiet hours a notice would be old.
         if wanted.quiet.is_some_and(|quiet| quiet.contains(minute_of_day(now, zone))) {
@@ -213,14 +221,18 @@ impl NoticeTracker {
         (what, since): (&str, Time),
         now: Time,
     ) -> bool {
+        // At most one notice per rule and session is kept, so the list grows with sessions and not
+        // with notices.
         let place = self.sent.iter().position(|told| told.when == when && told.session == *session);
         let is_sent = place.map(|place| &self.sent[place]).is_some_and(|told| {
             (told.what == what && told.since == since)
+                // Another cause within ten minutes would be the same interruption again.
                 || now.nanos() - told.at.nanos() < AGAIN_AFTER_SECONDS * 1_000_000_000
         });
         if is_sent {
             return false;
         }
+        // The list is in order of time, so the first is the oldest.
         if let Some(place) = place.or((self.sent.len() >= SENT_MAX).then_some(0)) {
             self.sent.remove(place);
         }
@@ -245,6 +257,7 @@ fn notice(when: NotifyWhen, activity: &SessionActivity) -> SessionNotice {
 
 fn minute_of_day(now: Time, zone: &Zone) -> u32 {
     let clock = zone.clock(now);
+    // The clock text is `HHMM…`: hours from 0, minutes from 2.
     let digits = |from: usize| clock.get(from..from + 2).and_then(|text| text.parse().ok());
     digits(0).unwrap_or(0) * 60 + digits(2).unwrap_or(0)
 }

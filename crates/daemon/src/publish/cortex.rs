@@ -22,7 +22,7 @@ pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
 /// session is looked up again at its next event.
 const SESSIONS_MAX: usize = 16_384;
 
-/// Calls whose tool is remembered until their result comes; the oldest are forgotten first.
+/// Calls with a tool that is remembered until their result comes; the oldest are forgotten first.
 const CALLS_MAX: usize = 4_096;
 
 /// Looks up what happened before the events that are published.
@@ -61,12 +61,14 @@ impl Cortex {
         before: &dyn SessionHistory,
     ) -> Vec<Message> {
         let Recorded { position, event } = recorded;
+        // Most results name only their call, and the call names the tool.
         let tool = self.calls.tool_of(event);
         let known = self.tracked_run(event, before);
         let change = known.run.apply(event);
         let own_turn = event.turn_id.as_deref();
         let about = &known.about;
         let head = |name: &str, turn_id: Option<&str>| message_head(name, event, turn_id, about);
+        // The end of the former run carries that run's turn, not the one of this event.
         let ended = change.closes.map(|end| {
             let draft = head(end.name(), end.turn_id.as_deref());
             with_end(draft, &end)
@@ -82,6 +84,7 @@ impl Cortex {
                 tool.as_deref(),
             ),
         };
+        // Only the last message has the position: a subscriber that has it has all of the event.
         let own = own.with("position", position);
         ended.into_iter().chain([own]).map(|draft| build_message(draft, event)).collect()
     }
@@ -104,6 +107,7 @@ impl Cortex {
 
     fn tracked_run(&mut self, event: &Event, before: &dyn SessionHistory) -> &mut TrackedRun {
         if self.sessions.len() >= SESSIONS_MAX {
+            // Open runs stay: their end has to be published.
             self.sessions.retain(|_, known| known.run.is_open());
         }
         if self.sessions.len() >= SESSIONS_MAX {
@@ -112,8 +116,10 @@ impl Cortex {
         let id = &event.session_id;
         let known = self.sessions.entry(id.clone()).or_insert_with(|| TrackedRun {
             about: before.about(id),
+            // The first event of a session has nothing before it to read.
             run: if event.seq > 1 { before.run(id, event.seq) } else { AgentRun::default() },
         });
+        // These two events change the agent, the model or the project.
         if matches!(event.kind, Kind::SessionStarted | Kind::SettingsChanged) {
             known.about = before.about(id);
         }
@@ -138,6 +144,7 @@ fn message_head(name: &str, event: &Event, turn_id: Option<&str>, about: &Sessio
 fn with_end(draft: Draft, end: &RunEnd) -> Draft {
     let draft = draft.with("outcome", end.outcome.as_str());
     let draft = match end.name() {
+        // A failed run has no result; what it said until then is only a part.
         "error" => draft.with("error", &end.error).with("partial_text_tail", &end.result),
         _ => draft.with("result", &end.result),
     };
@@ -168,6 +175,7 @@ impl PendingCalls {
         match event.kind {
             Kind::ToolCall => {
                 let ToolCall { call_id, tool, .. } = event.readable()?;
+                // Calls without a result, as of killed agents, would pile up otherwise.
                 if self.0.len() >= CALLS_MAX {
                     self.0.pop_front();
                 }
@@ -179,6 +187,7 @@ impl PendingCalls {
                 let is_it = |(session, call, _): &(SessionId, String, String)| {
                     *call == call_id && *session == event.session_id
                 };
+                // From the end: an id that an agent uses twice means the latest call.
                 let called = self.0.iter().rposition(is_it).and_then(|at| self.0.remove(at));
                 tool.or(called.map(|(_, _, tool)| tool))
             }

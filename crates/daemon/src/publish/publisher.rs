@@ -70,7 +70,7 @@ impl BusPublisher {
             recent_since,
             running_agents: RunningAgents::default(),
         };
-        // Only a stopped bus refuses it, and that has no subscribers.
+        // Only a stopped bus refuses it, and a stopped bus has no subscribers.
         let _ = publisher.bus.announce_position(at);
         publisher.save();
         Ok(publisher)
@@ -83,6 +83,7 @@ impl BusPublisher {
 
     /// Skips everything recorded so far as history.
     pub(crate) fn skip_history(&mut self) -> Result<(), ReadError> {
+        // Never backwards: subscribers may have been told of a later position already.
         self.at = self.journal_handle.current().tail()?.max(self.at);
         let _ = self.bus.announce_position(self.at);
         self.save();
@@ -93,8 +94,11 @@ impl BusPublisher {
     pub(crate) fn catch_up(&mut self, stop: &StopFlag) -> Result<(), ReadError> {
         let journal = self.journal_handle.current();
         let tail = journal.tail()?;
+        // The tail is read once: what is committed meanwhile belongs to the next slice.
         while self.at < tail && !stop.is_asked() {
             let page = journal.recorded_from(self.at + 1)?;
+            // Events may be deleted between the two reads, and then positions up to the tail are
+            // gaps.
             if page.is_empty() {
                 break;
             }
@@ -119,6 +123,7 @@ impl BusPublisher {
     ) -> Result<(), ReadError> {
         let from = FollowFrom::At(self.at + 1);
         let journal = self.journal_handle.current();
+        // Catches up on lag: a subscriber of the bus must not miss a recorded event.
         let mut subscription = journal.follow(from, OnLag::CatchUp)?.with_waker(waker);
         loop {
             // Read before the wait: events committed before the stop are then delivered before the end.
@@ -130,8 +135,10 @@ impl BusPublisher {
                 }
                 // Imported history.
                 Ok(Some(Delivery::Event(recorded))) => self.skip_event(&recorded, &journal),
+                // A live event is not recorded, and a note of lag holds no event.
                 Ok(Some(_)) => {}
                 Ok(None) if is_over => break,
+                // The wait ended without an event: a quiet moment costs no throughput.
                 Ok(None) => self.save(),
                 Err(FollowError::Closed) => break,
                 Err(FollowError::Failed(error)) => return Err(error),
@@ -152,11 +159,14 @@ impl BusPublisher {
         [until_saved, until_status].into_iter().flatten().min().unwrap_or(PATIENCE)
     }
 
-    /// Whether an event read while catching up is published: if it is recent, or continues a run whose
-    /// start was published.
+    /// Whether an event read while catching up is published: if it is recent, or continues a run
+    /// with a published start.
     fn is_published(&mut self, event: &Event, journal: &Journal) -> bool {
+        // The order matters: the checks in memory come before `run_before`, which reads the
+        // journal.
         let is_told = self.running_agents.contains(&event.session_id);
         // A run that was open when the last daemon ended was published by that daemon.
+        // The first event of a session continues nothing.
         let ran = event.seq > 1
             && !is_told
             && self.cortex.run_of(&event.session_id).is_none()
@@ -170,6 +180,7 @@ impl BusPublisher {
     }
 
     fn skip_event(&mut self, recorded: &Recorded, journal: &Journal) {
+        // The cortex still follows it: a later event may continue this run.
         self.cortex.skip_event(&recorded.event, journal);
         self.at = recorded.position;
         // Without room the next announcement covers this one.
@@ -179,9 +190,12 @@ impl BusPublisher {
     fn publish(&mut self, recorded: &Recorded, journal: &Journal) {
         let Recorded { position, event } = recorded;
         let messages = self.cortex.make_messages(recorded, journal);
+        // Set before publishing: an event that finds no room is replayed by subscribers, never
+        // published again.
         self.at = *position;
         self.track_run(event);
         let mut published = self.bus.publish_recorded(messages.clone(), *position);
+        // Waits once and not for ever: one subscriber that hangs must not stop all publishing.
         if published == Err(PublishError::Full) && self.bus.wait_taken(ROOM_WITHIN) {
             published = self.bus.publish_recorded(messages, *position);
         }
@@ -203,12 +217,14 @@ impl BusPublisher {
     /// Publishes the running agents, whenever it is due.
     fn publish_status(&mut self) {
         if let Some(draft) = self.running_agents.status(Instant::now()) {
+            // A lost status is repeated with the next one.
             let _ = draft.build().map(|message| self.bus.publish(message));
         }
     }
 
     /// Saves the position. If that fails, a restart publishes the events since the last save again.
     fn save(&mut self) {
+        // Also after a failure, so that a full disk is not tried with each event.
         self.saved_at = Instant::now();
         let is_saved = self.saved == Some(self.at);
         let next = self.at + 1;

@@ -49,6 +49,7 @@ impl BusReplay {
     /// Takes the cursor at a position, or makes one.
     fn take_cursor(&self, after: u64, journal: &Journal) -> Result<ReplayCursor, ReplayError> {
         let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        // Any cursor at this position fits: what follows depends on the journal alone.
         let known = cursors.iter().rposition(|cursor| cursor.at == after);
         if let Some(known) = known {
             return Ok(cursors.remove(known));
@@ -61,6 +62,7 @@ impl BusReplay {
     fn keep_cursor(&self, cursor: ReplayCursor) {
         let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
         if cursors.len() >= CURSORS_MAX {
+            // The first was used longest ago.
             cursors.remove(0);
         }
         cursors.push(cursor);
@@ -94,21 +96,26 @@ impl ReplayCursor {
         let mut bytes = 0;
         for _ in 0..EVENTS_MAX {
             let Some(recorded) = self.next_event()? else {
+                // Nothing more is recorded, so the subscriber is current as far as it asked.
                 self.at = wanted.up_to;
                 break;
             };
             if recorded.position > wanted.up_to {
+                // Kept for the next page: the subscription does not deliver it again.
                 self.next = Some(recorded);
                 self.at = wanted.up_to;
                 break;
             }
             self.at = recorded.position;
             let told = self.cortex.make_messages(&recorded, journal);
+            // The whole event follows its messages, with the same position.
             let whole = wanted.with_journal.then(|| whole_event(&recorded));
             for message in told.into_iter().chain(whole) {
                 bytes += message.line().len();
                 messages.push(message);
             }
+            // Counted after the event: a page holds each event with all its messages, or not at
+            // all.
             if bytes >= PAGE_BYTES || self.at >= wanted.up_to {
                 break;
             }
@@ -151,8 +158,10 @@ impl SessionHistory for Journal {
             let events = self.events(session, selection.of_kinds(DECISIVE).newest_first());
             events.into_iter().flatten().map_while(Result::ok)
         };
+        // Most runs began a few events ago; a search over a whole session reads much more.
         let near = seq.saturating_sub(NEAR).max(1);
         let is_settled = |kind: &event::Kind| *kind != event::Kind::AssistantMessage;
+        // Only answers so far: the prompt that decides lies further back.
         match before(near).any(|event| is_settled(&event.kind)) || near == 1 {
             true => AgentRun::from_newest(before(near)),
             false => AgentRun::from_newest(before(1)),

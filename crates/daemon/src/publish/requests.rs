@@ -35,6 +35,7 @@ pub enum RequestsError {
 /// Answers every `cortex.request`, on a thread that ends with the bus.
 pub(crate) fn answer_all(bus: Handle) -> Result<(), RequestsError> {
     let (tracts, events) = (vec!["cortex".to_owned()], vec!["request".to_owned()]);
+    // Listens before the thread runs: a request sent right after the start finds its listener.
     let listener = bus.listen(Filter { tracts, events, ..Filter::default() })?;
     let thread = std::thread::Builder::new().name("requests".to_owned());
     thread.spawn(move || run(&listener, &bus)).map(drop).map_err(RequestsError::Thread)
@@ -42,6 +43,7 @@ pub(crate) fn answer_all(bus: Handle) -> Result<(), RequestsError> {
 
 fn run(listener: &Listener, bus: &Handle) {
     let mut claims = Claims::default();
+    // The wait is long but ends with the bus, so no signal to stop is needed.
     while listener.is_open() {
         let Some(request) = listener.next(PAUSE) else { continue };
         let Some(answer) = claims.answer(&request) else { continue };
@@ -60,12 +62,14 @@ impl Claims {
     /// The answer to a request; `None` if one with its id was accepted before. A refused request may
     /// be corrected and sent again under the same id.
     fn answer(&mut self, request: &Message) -> Option<Draft> {
+        // Only a valid request claims its id.
         if fault(request).is_none() {
             let id = text(request, "agent_id").unwrap_or_default();
             if self.0.contains(&id) {
                 return None;
             }
             self.0.push_back(id);
+            // Bounded, as senders choose the ids.
             if self.0.len() > KNOWN_MAX {
                 self.0.pop_front();
             }
@@ -78,10 +82,13 @@ impl Claims {
 fn answer(request: &Message) -> Draft {
     let fault = fault(request);
     let event = if fault.is_some() { "error" } else { "finish" };
+    // Any JSON is given back as the id, also a number, so that the sender recognises its own
+    // request.
     let id = request.field("agent_id").map_or_else(|| Json::from_value(()), Json::from);
     let mut draft = Draft::new("cortex", event).with("rev", REV).with_json("agent_id", &id);
     let name = text(request, "name").unwrap_or_else(|| "default".to_owned());
     draft = draft.with("name", name).with("hosted", true);
+    // Only texts are echoed; other values would break the schema of the answer.
     for field in ["session_id", "provider", "facet"] {
         if let Some(text) = text(request, field) {
             draft = draft.with(field, text);
@@ -102,6 +109,7 @@ fn fault(request: &Message) -> Option<&'static str> {
     if text(request, "prompt").is_none_or(|prompt| prompt.trim().is_empty()) {
         return Some("`prompt` is missing");
     }
+    // `null` means the same as an absent provider.
     let provider = request.field("provider").filter(|field| field.raw() != b"null");
     match provider.map(FieldValue::text) {
         Some(None) => Some("`provider` is no name"),

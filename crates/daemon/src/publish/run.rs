@@ -95,6 +95,7 @@ impl AgentRun {
     }
 
     fn from_prompt(prompt: &Event) -> AgentRun {
+        // Live capture observes a prompt within seconds; only an import is as late as this.
         let late = prompt.observed_at.nanos() - prompt.created_at.nanos();
         AgentRun {
             is_open: true,
@@ -110,14 +111,18 @@ impl AgentRun {
         for event in newest_first {
             match event.kind {
                 // Inherited events ran in the session that was forked.
+                // Compared before the kind: an inherited prompt would open a run that this session
+                // never had.
                 _ if event.fork_origin().is_some() => break,
                 Kind::UserPrompt => return AgentRun { answer, ..AgentRun::from_prompt(&event) },
                 Kind::TurnCompleted | Kind::SessionExited => break,
                 Kind::AssistantMessage => {
                     let (text, is_last) = words_of(&event);
+                    // A finished answer closed the run before any prompt further back.
                     if is_last {
                         break;
                     }
+                    // Newest first, so the first text found is the last answer.
                     answer = answer.or(text);
                 }
                 _ => {}
@@ -132,14 +137,19 @@ impl AgentRun {
             Kind::UserPrompt => self.prompted(event),
             Kind::AssistantMessage => {
                 let (text, is_last) = words_of(event);
+                // An answer may come in several messages, the last of them perhaps without text.
                 self.answer = text.or(self.answer.take());
                 match is_last && self.is_open {
                     true => RunChange::ends(self.end(RunOutcome::Done)),
                     false => RunChange::other(),
                 }
             }
+            // A turn may end twice, by its last answer and by its own event; only the first end
+            // counts.
             Kind::TurnCompleted if self.is_open => RunChange::ends(self.completed(event)),
             Kind::SessionExited if self.is_open => {
+                // Agents that write no end of a turn answer and exit; an exit without an answer is
+                // a failure.
                 let closes = match self.answer.is_some() {
                     true => self.end(RunOutcome::Done),
                     false => self.died(event),
@@ -154,11 +164,13 @@ impl AgentRun {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
         let begun = AgentRun::from_prompt(event);
+        // The agent took the prompt up in the running turn, so no run ends and none starts.
         if is_queued && self.is_open {
             *self = begun;
             return RunChange::other();
         }
         let closes = self.is_open.then(|| {
+            // An agent without an event for the end of a turn: its answer shows that it was done.
             let has_answer = self.answer.is_some();
             self.end(if has_answer { RunOutcome::Done } else { RunOutcome::Replaced })
         });
@@ -172,6 +184,7 @@ impl AgentRun {
         let completed = event.readable::<TurnCompleted>().unwrap_or_default();
         let TurnCompleted { stop_reason, error, usage, .. } = completed;
         let outcome = match stop_reason {
+            // An error outweighs any stop reason beside it.
             _ if error.is_some() => RunOutcome::Failed,
             Some(StopReason::Interrupted) => RunOutcome::Interrupted,
             Some(StopReason::Died) => RunOutcome::Died,
@@ -188,6 +201,7 @@ impl AgentRun {
     }
 
     fn end(&mut self, outcome: RunOutcome) -> RunEnd {
+        // Taken, so that a run ends once: what is left is a closed run.
         let AgentRun { turn_id, answer: result, .. } = std::mem::take(self);
         RunEnd { outcome, turn_id, result, error: None, usage: None, cost: None }
     }
@@ -206,6 +220,7 @@ impl RunChange {
 /// The text of an answer, and whether it is the last of its turn.
 fn words_of(event: &Event) -> (Option<String>, bool) {
     let Some(message) = event.readable::<AssistantMessage>() else { return (None, false) };
+    // A message of tool calls alone has no text to show.
     let text = message.content.has_substance().then(|| compact(&message.content.joined_text()));
     (text, message.stop_reason.as_deref() == Some(ANSWERED))
 }

@@ -18,7 +18,7 @@ const STATUS_EVERY: Duration = Duration::from_secs(5);
 /// A run without an event for so long no longer counts as running: its end may never come.
 const SILENT_AFTER: Duration = Duration::from_secs(30 * 60);
 
-/// Sessions whose start was published and whose end was not.
+/// Sessions with a published start and no published end.
 #[derive(Default)]
 pub(super) struct RunningAgents {
     running: HashMap<SessionId, RunningAgent>,
@@ -53,6 +53,7 @@ impl RunningAgents {
 
     /// The time until the next status message, if no event comes.
     pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
+        // One more message is due after the last agent ended.
         let is_wanted = self.was_running || !self.running.is_empty();
         let due = |told_at| STATUS_EVERY.saturating_sub(now - told_at);
         is_wanted.then(|| self.told_at.map_or(Duration::ZERO, due))
@@ -64,8 +65,10 @@ impl RunningAgents {
             return None;
         }
         self.told_at = Some(now);
+        // An agent that was killed writes no end.
         self.running.retain(|_, running| now - running.heard_at < SILENT_AFTER);
         let is_running = !self.running.is_empty();
+        // Silent while nothing runs: only the change to idle is published.
         if !std::mem::replace(&mut self.was_running, is_running) && !is_running {
             return None;
         }

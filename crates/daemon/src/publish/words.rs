@@ -67,6 +67,7 @@ pub(super) fn add_fields(draft: Draft, event: &Event, tool: Option<&str>) -> Dra
 
 /// Cuts a text to `CHARS_MAX` characters.
 pub(crate) fn compact(text: &str) -> String {
+    // The index of a character, not of a byte: a cut inside one would panic.
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -75,9 +76,11 @@ pub(crate) fn compact(text: &str) -> String {
 
 /// A value as it is if it is short, else the beginning of its text.
 fn compact_json(raw: &Raw) -> Value {
+    // Bytes as a cheap bound of characters: a short text has at most as many.
     let is_short = raw.get().len() <= CHARS_MAX;
     let value = || serde_json::from_str(raw.get()).ok();
     is_short.then(value).flatten().unwrap_or_else(|| {
+        // Valid JSON cannot be cut in the middle, so a long value becomes a text.
         let text = raw.text().unwrap_or_else(|| raw.get().to_owned());
         Value::String(compact(&text))
     })

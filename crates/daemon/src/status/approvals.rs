@@ -38,12 +38,14 @@ pub fn approvals(
     // The events of a session that waits for nothing need not be read.
     for status in statuses.iter().filter(|status| which == ApprovalFilter::All || may_wait(status))
     {
+        // No event, so no tool call to rate: an unknown risk sorts before all known ones.
         asked.extend(request_without_event(status).map(|approval| (None, approval)));
         asked.extend(requests_in(journal, status)?);
     }
     match which {
         ApprovalFilter::Pending => {
             asked.retain(|(_, approval)| approval.state == "pending");
+            // `None` is less than any `Some`, and `Risk` orders the riskiest first.
             asked.sort_by_key(|(risk, approval)| (*risk, approval.requested_at));
         }
         ApprovalFilter::All => asked.sort_by_key(|(_, approval)| Reverse(approval.requested_at)),
@@ -54,12 +56,14 @@ pub fn approvals(
 /// The request of a session that waits for approval, but has no event that says for what.
 fn request_without_event(status: &SessionStatus) -> Option<wire::Approval> {
     let SessionStatus { info, verdict, summary, .. } = status;
+    // An event says more than the registry; two entries for one request would confuse.
     let is_known = !verdict.pending_approvals.is_empty();
     let evidence = verdict
         .evidence
         .first()
         .filter(|evidence| evidence.says == Status::WaitingApproval && !is_known)?;
     Some(wire::Approval {
+        // The agent gives no id here. Source, session and time are the same at each look.
         id: format!("{}:{}@{}", evidence.source, info.id, evidence.at),
         session_id: info.id.clone(),
         provider: info.provider.clone(),
@@ -97,6 +101,8 @@ fn requests_in(
             answers.insert(canceled.approval_id, ("canceled", None));
         } else if let Some(asked) = event.readable::<ApprovalRequested>() {
             let is_pending = status.verdict.pending_approvals.contains(&asked.approval_id);
+            // Without an answer the status decides: the agent may have gone on, or died, without
+            // saying so.
             let unanswered = (if is_pending { "pending" } else { "over" }, None);
             let (state, decision) = answers.remove(&asked.approval_id).unwrap_or(unanswered);
             let risk = Risk::from_call(&asked.tool, asked.input.as_ref().unwrap_or(&Raw::null()));
@@ -115,6 +121,7 @@ fn approval(
     decision: Option<String>,
 ) -> wire::Approval {
     let Event { draft, .. } = event;
+    // The input goes out as the agent wrote it; parsing could change large numbers.
     let input = asked.input.map(|input| RawValue::from_string(input.get().to_owned()));
     wire::Approval {
         id: asked.approval_id,

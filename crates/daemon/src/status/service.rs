@@ -141,6 +141,8 @@ impl StatusService {
     /// The status of one session. A long session is read before the lock is taken, so that other
     /// callers do not wait for it.
     pub(crate) fn for_session(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
+        // The lock is free between the check and the read; `for_session` reads whatever is still
+        // missing.
         let is_near = self.tracker().tracker.is_near(&info);
         if !is_near {
             views::prepare::<StatusState>(&self.journal.current(), &info)?;
@@ -155,6 +157,8 @@ impl StatusService {
             // A failed read is tried again while the board is watched.
             if self.keep_current(round).is_err() {
                 let watch_state = self.watch_state();
+                // Waits on the condition variable, so that a stop or the last watcher's leave ends
+                // the pause.
                 let waited = self.changed.wait_timeout(watch_state, RETRY_AFTER);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
@@ -180,6 +184,8 @@ impl StatusService {
         let mut is_all_due = false;
         let mut recorded = BTreeSet::new();
         while self.watch_state().is_watched_in(round) {
+            // With nothing to show, the next probe of open sessions is due; else the next update of
+            // the board.
             let patience = match recorded.is_empty() && !is_all_due {
                 true => OPEN_EVERY.saturating_sub(shown.open_probed_at.elapsed()),
                 false => SHOWN_EVERY.saturating_sub(shown.shown_at.elapsed()),
@@ -195,16 +201,21 @@ impl StatusService {
                 Err(FollowError::Failed(error)) => return Err(error),
             }
             if shown.open_probed_at.elapsed() >= OPEN_EVERY {
+                // Each of these means that the list itself may be wrong: it is old, sessions were
+                // deleted, or other ones are open.
                 is_all_due |= shown.listed_at.elapsed() >= ALL_EVERY
                     || journal.deletions()? != shown.deletions
                     || !self.show_changed(round, &mut shown)?;
             }
+            // Updates are bundled: an agent that writes fast would otherwise redraw every board
+            // with each line.
             if shown.shown_at.elapsed() < SHOWN_EVERY {
                 continue;
             }
             if is_all_due {
                 shown = self.show_all(round, &journal)?;
                 is_all_due = false;
+                // A full listing has assessed them as well.
                 recorded.clear();
             } else if !recorded.is_empty() {
                 self.show_recorded(round, &recorded, &mut shown)?;
@@ -235,6 +246,7 @@ impl StatusService {
 
     /// Shows what changed without an event; `false` if all sessions have to be listed again.
     fn show_changed(&self, round: u64, shown: &mut ShownSessions) -> Result<bool, ReadError> {
+        // Set before the probe: a failed one must not be repeated at once.
         shown.open_probed_at = Instant::now();
         let which = match shown.ended_probed_at.elapsed() >= ENDED_EVERY {
             true => Recheck::Every,
@@ -246,6 +258,7 @@ impl StatusService {
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         let changed = tracker.changed(&shown.ids, which, processes, (self.clock)())?;
+        // Released before the board is updated, which takes the lock of the watchers.
         drop(slot);
         let Some(changed) = changed else { return Ok(false) };
         if !changed.is_empty() {
@@ -278,6 +291,7 @@ impl StatusService {
         shown: &mut ShownSessions,
     ) {
         let listed = || statuses.iter().filter(|status| status.is_listed());
+        // Removed and added again: a child session that no longer needs the user leaves the list.
         shown.ids.retain(|id| !ids.contains(id));
         shown.ids.extend(listed().map(|status| status.info.id.clone()));
         self.put(round, |board| {
@@ -301,6 +315,7 @@ impl StatusService {
         let mut slot = self.tracker.lock().unwrap_or_else(PoisonError::into_inner);
         let reopen_count = self.journal.reopen_count();
         if slot.reopen_count != reopen_count {
+            // What was tracked was read from the former journal, which is closed.
             slot.tracker = StatusTracker::new(self.journal.current(), self.environment.clone());
             slot.reopen_count = reopen_count;
         }
@@ -315,6 +330,7 @@ impl StatusService {
 impl WatchState {
     /// Whether the watchers of the round are still there.
     fn is_watched_in(&self, round: u64) -> bool {
+        // A round ends with its last watcher; a new watcher begins another, on a wiped board.
         self.watchers > 0 && self.round == round && !self.is_over
     }
 }

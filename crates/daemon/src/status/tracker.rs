@@ -129,6 +129,8 @@ impl StatusTracker {
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let ago = |nanos: i128| Time::from_nanos(now.nanos() - nanos);
         let mut listed = self.list(Some(ago(RECENT_NANOS)), processes, now)?;
+        // Together with `list` this covers a week: 24 hours in full, the six days before only as
+        // far as they ask.
         let earlier = SessionFilter {
             active_since: Some(ago(ASKING_NANOS)),
             active_until: Some(ago(RECENT_NANOS)),
@@ -149,6 +151,7 @@ impl StatusTracker {
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
+        // One look for all sessions: it reads the list of open sessions from disk.
         let probe = HostProbe::look(&environment, processes);
         let mut asking = Vec::new();
         let mut asked = HashMap::new();
@@ -156,10 +159,15 @@ impl StatusTracker {
         loop {
             let page = self.journal.sessions(which, after.as_deref(), PAGE)?;
             for info in page.items {
+                // The filter compares the start of a session, which may have been active until now:
+                // `list` has those.
                 let is_later = which.active_until.is_some_and(|until| info.last_event_at > until);
+                // `list` has those that an agent reports as open, however old they are.
                 if is_later || self.open.contains(&info.id) {
                     continue;
                 }
+                // A session without a new event asks as it did before, so its saved state need not
+                // be read.
                 let is_asking = match self.asked.get(&info.id) {
                     Some((seq, is_asking)) if *seq == info.tail_seq => *is_asking,
                     _ => load_saved::<StatusState>(&self.journal, &info.id)?
@@ -175,7 +183,9 @@ impl StatusTracker {
                 break;
             }
         }
+        // Replaced, not extended: sessions that were deleted or left the week are forgotten.
         self.asked = asked;
+        // A saved state may ask although the process is gone; the probe has the last word.
         asking.retain(SessionStatus::needs_you);
         Ok(asking)
     }
@@ -204,6 +214,7 @@ impl StatusTracker {
     ) -> Result<SessionStatus, ReadError> {
         let environment = Arc::clone(&self.environment);
         let probe = HostProbe::look(&environment, processes);
+        // Files are searched before the status: `is_behind` and the probe need the path.
         self.find_files(std::slice::from_ref(&info))?;
         self.status(info, &probe, now)
     }
@@ -225,6 +236,7 @@ impl StatusTracker {
                 Err(ReadError::SessionNotFound(_)) => {}
                 info => {
                     let status = self.status(info?, &probe, now)?;
+                    // The events were read from the file a moment ago.
                     statuses.push(SessionStatus { is_behind: false, ..status });
                 }
             }
@@ -232,7 +244,7 @@ impl StatusTracker {
         Ok(statuses)
     }
 
-    /// Those of these sessions whose status may have changed without an event, because a process
+    /// Those of these sessions that may have another status without an event, because a process
     /// ended or time passed. `None` if agents have other sessions open than when all were listed.
     pub(crate) fn changed(
         &mut self,
@@ -243,17 +255,20 @@ impl StatusTracker {
     ) -> Result<Option<Vec<SessionStatus>>, ReadError> {
         let environment = Arc::clone(&self.environment);
         let probe = HostProbe::look(&environment, processes);
+        // A session opened or closed elsewhere may have to enter or leave the list.
         if open_sessions(&probe) != self.open {
             return Ok(None);
         }
         let mut statuses = Vec::new();
         for id in ids {
             let assessment = self.sessions.get(id).and_then(|known| known.assessment.as_ref());
+            // A session that was never assessed shows no status, so it has none that could change.
             if assessment.is_none_or(|assessment| assessment.is_valid(which, &probe, now)) {
                 continue;
             }
             match self.journal.stat(id) {
                 // Deleted meanwhile.
+                // The list itself is wrong then, and has to be made anew.
                 Err(ReadError::SessionNotFound(_)) => return Ok(None),
                 info => statuses.push(self.status(info?, &probe, now)?),
             }
@@ -285,7 +300,9 @@ impl StatusTracker {
                 break;
             }
         }
+        // The set that `changed` compares with: taken from the probe of this very list.
         self.open = open_sessions(&probe);
+        // A session may be open for days without an event; the filter by activity misses it.
         for id in self.open.difference(&listed).cloned().collect::<Vec<_>>() {
             match self.journal.stat(&id) {
                 // Open, but without an event so far.
@@ -302,8 +319,12 @@ impl StatusTracker {
         probe: &HostProbe<'_>,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
+        // Taken out of the map, not borrowed: `root_of` below needs the tracker too. It is put back
+        // at the end.
         let mut known = self.take_current(&info)?;
+        // An agent may mark a child in its first event or only in a later one.
         let is_child = known.state.is_child() || info.mode() == Some(&SessionMode::Child);
+        // A subagent has no process of its own; the probe looks for that of its root.
         let root = if is_child { self.root_of(&info)? } else { None };
         let file = self.files.as_ref().and_then(|files| files.get(&info.id));
         let target = info.provider_session_id.as_ref().map(|session| ProbeTarget {
@@ -319,6 +340,8 @@ impl StatusTracker {
         let until = stands_until(&known.state, &evidence, now);
         let mut redactor = Redactor::new();
         let status = SessionStatus {
+            // Titles and summaries are texts of the user; a status leaves the process by HTTP and
+            // bus.
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
             title_origin: known.facts.title_origin(),
             project: known.facts.about().project.clone().or_else(|| info.project.clone()),
@@ -338,6 +361,7 @@ impl StatusTracker {
     fn root_of(&self, child: &SessionInfo) -> Result<Option<String>, ReadError> {
         let mut parent = child.ancestry.parent_session_id.clone();
         let mut root = None;
+        // A damaged record may hold a circle of parents.
         for _ in 0..GENERATIONS_MAX {
             let Some(id) = parent else { break };
             match self.journal.stat(&id) {
@@ -364,11 +388,14 @@ impl StatusTracker {
             match files.get(&info.id).map(|file| file.source.clone()) {
                 Some(_) if is_current => {}
                 Some(source) => {
+                    // Removed before it is read again: a source that is gone leaves no old path
+                    // behind.
                     files.remove(&info.id);
                     let position = self.journal.source_position(&source)?;
                     files.extend(position.and_then(|it| file_of_session(&source, &it)));
                 }
                 None if self.without_file.contains(&info.id) => {}
+                // A session without a known file is new; its file is among all sources.
                 None => return self.find_all_files(sessions),
             }
         }
@@ -387,11 +414,13 @@ impl StatusTracker {
     fn take_current(&mut self, info: &SessionInfo) -> Result<TrackedSession, ReadError> {
         let known = self.sessions.remove(&info.id);
         let is_current = |known: &TrackedSession| known.state.seq() == info.tail_seq;
+        // Compared before it is consumed: a session without news costs no read.
         if known.as_ref().is_some_and(is_current) {
             return Ok(known.expect("it is some: its number was just compared"));
         }
         let (state, facts) = match known {
             Some(known) => {
+                // Continues from the state in memory instead of the saved one, which may be older.
                 let state = catch_up(&self.journal, info, Some(known.state))?;
                 (state, catch_up(&self.journal, info, Some(known.facts))?)
             }
@@ -408,6 +437,7 @@ impl Assessment {
             return false;
         }
         let is_looked_at = which == Recheck::Every || self.is_open();
+        // A session without an id of the provider cannot be probed; only the clock changes it.
         let Some(target) = self.target.as_ref().filter(|_| is_looked_at) else { return true };
         probe.evidence_for(target) == self.evidence
     }
@@ -418,6 +448,7 @@ impl Assessment {
         let lives = [process.map(|process| process.life), lock.as_ref().map(|lock| lock.life)];
         let mut told = lives.into_iter().flatten().peekable();
         match told.peek() {
+            // Evidence of any live process or lock keeps it open.
             Some(_) => told.any(|life| life != Life::Gone),
             None => missing.is_none(),
         }
@@ -433,6 +464,7 @@ fn open_sessions(probe: &HostProbe<'_>) -> BTreeSet<SessionId> {
 
 /// Whether a file has grown since it was read.
 fn has_grown(file: &SessionFile) -> bool {
+    // Only growth counts: a shorter file was replaced, and capture notices that itself.
     std::fs::metadata(&file.path).is_ok_and(|there| there.len() > file.size)
 }
 

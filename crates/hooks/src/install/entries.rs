@@ -68,6 +68,7 @@ impl Entries<'_> {
             InstalledHooks { switched_off: switched_off(text, &root), ..InstalledHooks::default() };
         for own in self.own_entries(&root) {
             let command = own.command.text().unwrap_or_default();
+            // The command in the file is `hansard hook AGENT EVENT`.
             let suffix = format!(" {}", own.event);
             found.commands.push(command.strip_suffix(&suffix).unwrap_or(command).to_owned());
             let (inner, _) = own.inner.unwrap_or_default();
@@ -78,6 +79,7 @@ impl Entries<'_> {
 
     /// The text with an entry of ours for every event. `command` is the part before the event.
     pub(super) fn install(&self, text: &str, command: &str) -> Result<ChangedText, EntriesError> {
+        // A blank file counts as none; its blanks stay, so that a removal gives them back.
         if text.trim().is_empty() {
             let made = vec![String::new()];
             return Ok(ChangedText { text: format!("{text}{}", self.new_file(command)), made });
@@ -85,6 +87,7 @@ impl Entries<'_> {
         let mut changed =
             ChangedText { text: self.update_commands(text, command)?, made: Vec::new() };
         for (event, timeout) in self.place.events {
+            // Parsed again for each event: adding an entry moves all spans behind it.
             let root = self.parse(&changed.text)?;
             if self.own_entries(&root).iter().any(|own| own.event == *event) {
                 continue;
@@ -92,6 +95,8 @@ impl Entries<'_> {
             let entry = self.entry(&format!("{command} {event}"), *timeout);
             let list = Json::List(vec![entry.clone()]);
             let hooks = root.member(HOOKS);
+            // What is missing is added: an entry, the list of the event, or the whole member
+            // `hooks`.
             changed.text = match (hooks, hooks.and_then(|hooks| hooks.member(event))) {
                 (_, Some(events)) => jsonc::add_item(&changed.text, events, None, &entry),
                 (Some(hooks), None) => {
@@ -122,10 +127,13 @@ impl Entries<'_> {
         // From the end, so that the positions of the remaining entries stay valid.
         while let Some(own) = self.own_entries(&self.parse(&text)?).pop() {
             let root = self.parse(&text)?;
+            // Always there: the entry was found in it.
             let Some(events) = root.member(HOOKS).and_then(|hooks| hooks.member(&own.event)) else {
                 break;
             };
             text = match own.inner {
+                // Other commands of the user's group stay; a group that is ours alone goes as a
+                // whole.
                 Some((inner, others)) if others > 0 => {
                     let group = events.elements()[own.group].member(HOOKS);
                     group.map_or(text.clone(), |group| jsonc::remove_item(&text, group, inner))
@@ -141,6 +149,7 @@ impl Entries<'_> {
             let Some((place, hooks)) = find_member(&root, HOOKS) else { continue };
             let Some((event_place, events)) = find_member(hooks, &own.event) else { continue };
             let path = format!("{HOOKS}.{}", own.event);
+            // Emptied lists of the user stay: only what was added for our entries is removed.
             if !events.elements().is_empty() || !is_made(events, &text, &path) {
                 continue;
             }
@@ -150,6 +159,7 @@ impl Entries<'_> {
                 && hooks.members().is_empty()
                 && is_made(hooks, &text, HOOKS)
             {
+                // `place` still fits: only what lies inside `hooks` has changed.
                 text = jsonc::remove_item(&text, &root, place);
             }
         }
@@ -179,6 +189,7 @@ impl Entries<'_> {
         let command = Json::Text(command.to_owned());
         match self.place.form {
             HookForm::Groups { matcher, is_in_millis } => {
+                // Gemini and Qwen count in milliseconds, the others in seconds.
                 let timeout = if is_in_millis { timeout * 1_000 } else { timeout };
                 let timeout = ("timeout", Json::Number(timeout));
                 let entry = Json::Object(vec![kind(), ("command", command), timeout]);
@@ -200,6 +211,7 @@ impl Entries<'_> {
     fn update_commands(&self, text: &str, command: &str) -> Result<String, EntriesError> {
         let mut text = text.to_owned();
         let count = self.own_entries(&self.parse(&text)?).len();
+        // By number, as each replacement moves the spans behind it. Their count and order stay.
         for number in 0..count {
             let own = self.own_entries(&self.parse(&text)?).swap_remove(number);
             let present = format!("{command} {}", own.event);
@@ -243,6 +255,7 @@ impl Entries<'_> {
     /// Our entries, in the order of the file.
     fn own_entries(&self, root: &Node) -> Vec<OwnEntry> {
         let mut own = Vec::new();
+        // Also for events that are no longer used, so that an uninstall removes those entries too.
         for member in root.member(HOOKS).map(Node::members).unwrap_or_default() {
             let event = &member.name;
             for (group, entry) in member.node.elements().iter().enumerate() {
@@ -274,6 +287,7 @@ impl Entries<'_> {
     }
 
     fn is_ours(&self, command: &Node, event: &str) -> bool {
+        // By the end of the command: the program before it may stand at any path, with any options.
         let suffix = format!(" hook {} {event}", self.agent);
         let text = command.text().unwrap_or_default();
         text.strip_suffix(&suffix).is_some_and(|program| program.contains("hansard"))

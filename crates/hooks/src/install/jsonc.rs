@@ -27,6 +27,7 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     pub(super) fn at_offset(text: &str, at: usize, what: &'static str) -> SyntaxError {
+        // The parser counts bytes, and a position may lie inside a character.
         let before = &text[..text.floor_char_boundary(at)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = before.matches('\n').count() + 1;
@@ -125,6 +126,8 @@ impl Node {
             _ => return false,
         };
         let inside = &text[self.span.start + 1..self.span.end - 1];
+        // A container without a line break is as the user wrote it: `{}`. We always write several
+        // lines.
         is_empty && inside.contains('\n') && inside.trim().is_empty()
     }
 }
@@ -132,6 +135,7 @@ impl Node {
 /// Parses a text.
 pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
     let mut scanner = Scanner { text, at: 0, depth: 0, syntax };
+    // Some editors on Windows begin a file with a byte order mark.
     if text.starts_with('\u{feff}') {
         scanner.at = '\u{feff}'.len_utf8();
     }
@@ -146,6 +150,7 @@ pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
 pub(super) fn add_item(text: &str, container: &Node, name: Option<&str>, item: &Json) -> String {
     let style = Style::detect(text);
     let items = container.item_spans();
+    // As its neighbours; an empty container has none, and then one unit deeper than its own line.
     let indent = match items.first().and_then(|first| indent_before(text, first.start)) {
         Some(indent) => indent.to_owned(),
         None => format!("{}{}", line_indent(text, container.span.start), style.unit),
@@ -156,16 +161,21 @@ pub(super) fn add_item(text: &str, container: &Node, name: Option<&str>, item: &
     }
     item.write(&indent, &style, &mut written);
     let close = container.span.end - 1;
+    // An empty container: behind its last comment.
+    //     { /* c */ }  becomes  { /* c */⏎  "new": 1 }
     let Some(last) = items.last() else {
         let place = tokens_end(text, container.span.start + 1, close);
         return splice(text, place..place, &written);
     };
+    // Behind a comment on the line of the last item, which belongs to that item.
     let place = tokens_end(text, last.end, close);
+    // The user writes trailing commas, so the new item has one, too.
     if find_comma(text, last.end, close).is_some() {
         written.push(',');
         return splice(text, place..place, &written);
     }
     let text = splice(text, place..place, &written);
+    // From the end to the start: the first splice must not move the place of the second.
     splice(&text, last.end..last.end, ",")
 }
 
@@ -178,7 +188,9 @@ pub(super) fn remove_item(text: &str, container: &Node, index: usize) -> String 
         None => container.span.start + 1,
     };
     let after = items.get(index + 1).map_or(container.span.end - 1, |next| next.start);
+    // A comment before the item stays: it may be about the whole list.
     let from = tokens_end(text, before, item.start);
+    // Not the last item, or one with a trailing comma: its own comma goes with it.
     if let Some(comma) = find_comma(text, item.end, after) {
         return splice(text, from..comma + 1, "");
     }
@@ -245,8 +257,10 @@ impl Style {
             Some(at) if text[..at].ends_with('\r') => "\r\n",
             _ => "\n",
         };
+        // Lines that begin with a name show the indentation; those of comments may have any.
         let indents = text.lines().filter(|line| line.trim_start().starts_with('"'));
         let indent = indents.map(|line| &line[..line.len() - line.trim_start().len()]);
+        // The least indentation is that of the first level.
         let unit = indent.filter(|indent| !indent.is_empty()).min_by_key(|indent| indent.len());
         Style { unit: unit.unwrap_or("  ").to_owned(), newline }
     }
@@ -272,6 +286,7 @@ impl Scanner<'_> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
+                // Also with comments on, a single `/` is an error.
                 Some(b'/') if self.syntax.comments => {
                     let rest = &self.text[self.at..];
                     self.at += comment_length(rest).ok_or("a comment that does not end")?;
@@ -297,8 +312,10 @@ impl Scanner<'_> {
 
     fn plain(&mut self) -> Result<Value, &'static str> {
         let rest = &self.text[self.at..];
+        // Ends at what may follow a value; a `:` or `/` then gives a better message than the word.
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '/' | ':');
         let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+        // Checked by the strict parser, which knows all forms of numbers.
         if serde_json::from_str::<serde_json::Value>(word).is_err() {
             return Err("neither a number nor a word of JSON");
         }
@@ -312,6 +329,8 @@ impl Scanner<'_> {
         loop {
             match self.peek() {
                 Some(b'"') => break,
+                // Skips an escaped quote. An escape at the end of the file passes the end, which
+                // `get` notices.
                 Some(b'\\') => self.at += 2,
                 Some(b'\n') | None => return Err("a text that does not end"),
                 Some(_) => self.at += 1,
@@ -319,6 +338,7 @@ impl Scanner<'_> {
         }
         self.at += 1;
         let text = self.text.get(start..self.at).ok_or("a text that does not end")?;
+        // Resolves escapes, so that a name written with `\u` is compared by its meaning.
         serde_json::from_str(text).map_err(|_| "a text that is no text of JSON")
     }
 
@@ -392,7 +412,9 @@ impl Scanner<'_> {
 /// The length of the comment at the start of a text.
 fn comment_length(text: &str) -> Option<usize> {
     match text.as_bytes().get(1)? {
+        // Without the line end, which belongs to the layout and not to the comment.
         b'/' => Some(text.find(['\n', '\r']).unwrap_or(text.len())),
+        // Two for `/*`, which `find` does not see, and two for `*/`.
         b'*' => text.get(2..)?.find("*/").map(|end| end + 4),
         _ => None,
     }
@@ -405,6 +427,7 @@ fn tokens(text: &str, from: usize, to: usize) -> impl Iterator<Item = Range<usiz
         let rest = text.get(at..to)?;
         at += rest.len() - rest.trim_start().len();
         let rest = text.get(at..to).filter(|rest| !rest.is_empty())?;
+        // Between two items only commas and comments stand, as the parser has checked.
         let length = match rest.starts_with('/') {
             true => comment_length(rest)?,
             false => 1,

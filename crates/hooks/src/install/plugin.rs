@@ -53,6 +53,7 @@ export const Hansard = async ({ directory }) => ({
 pub(super) fn text(command: &str, events: &[(&str, u32)]) -> String {
     let events: Vec<&str> = events.iter().map(|(event, _)| *event).collect();
     let events = serde_json::to_string(&events).expect("texts always encode");
+    // A text in JSON is also a text in JavaScript.
     let command = serde_json::to_string(command).expect("a text always encodes");
     format!("{MARK}\n{COMMAND}{command}\nconst EVENTS = {events}\n{BODY}")
 }

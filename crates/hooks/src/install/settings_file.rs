@@ -85,9 +85,11 @@ struct ManifestEntry {
 impl SettingsFile<'_> {
     /// The text of the file; `None` if there is none.
     pub(super) fn read(&self) -> Result<Option<String>, SettingsFileError> {
+        // Checked before the read, which would follow a link out of the project.
         self.resolve()?;
         let bytes = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // A settings file of this size is none; reading it could take all memory.
             Ok(found) if found.len() > BYTES_MAX => {
                 return Err(SettingsFileError::NoText { path: self.path.clone() });
             }
@@ -105,6 +107,7 @@ impl SettingsFile<'_> {
         is_dry: bool,
         change: &mut dyn FnMut(Option<&str>) -> Result<ChangedText, EntriesError>,
     ) -> Result<bool, HookInstallError> {
+        // Read before the first try: each try adds to the manifest.
         let blank = self.blank_before();
         for _ in 0..TRIES_MAX {
             let before = self.read()?;
@@ -113,10 +116,12 @@ impl SettingsFile<'_> {
             if before.as_deref().unwrap_or_default() == changed.text {
                 return Ok(false);
             }
+            // An uninstall gives back the blank file that was there before us, or none.
             let after = match (action, changed.text.is_empty()) {
                 (Action::Uninstall, true) => blank.clone(),
                 (_, is_empty) => (!is_empty).then_some(changed.text),
             };
+            // A rename replaces a read-only file without asking; the user meant it to stay.
             if fs::metadata(&self.path).is_ok_and(|found| found.permissions().readonly()) {
                 return Err(SettingsFileError::ReadOnly { path: self.path.clone() }.into());
             }
@@ -124,6 +129,7 @@ impl SettingsFile<'_> {
                 return Ok(true);
             }
             let (before, after) = (before.as_deref(), after.as_deref());
+            // In every try: the file may be another one than before.
             let folder = self.back_up(before)?;
             let entry = self.manifest_entry(action, before, after, changed.made);
             // An installation is noted before it happens and a removal after it, so that a crash
@@ -167,6 +173,7 @@ impl SettingsFile<'_> {
         let target = self.resolve()?;
         let folder = target.parent().unwrap_or(Path::new("/"));
         let Some(after) = after else {
+            // Compared right before the removal: agents take no lock, so a short window stays.
             if self.read()?.as_deref() != before {
                 return Ok(false);
             }
@@ -175,16 +182,19 @@ impl SettingsFile<'_> {
         };
         DirBuilder::new().recursive(true).create(folder).map_err(self.io_error(folder))?;
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // The mode of the file is kept: it may hold keys of other programs.
         let mode = fs::metadata(&target).map_or(0o600, |found| found.permissions().mode());
         self.remove_stale(folder, &name);
         let (beside, mut file) = create_beside(folder, &name).map_err(self.io_error(folder))?;
         let written = write_whole(&mut file, after.as_bytes(), mode & 0o7777);
+        // As late as possible: between this read and the rename another change would be lost.
         let is_same = || Ok(self.read()?.as_deref() == before);
         let put = written.map_err(self.io_error(&beside)).and_then(|()| match is_same()? {
             true => fs::rename(&beside, &target).map(|()| true).map_err(self.io_error(&target)),
             false => Ok(false),
         });
         if !matches!(put, Ok(true)) {
+            // Nothing else would remove it before it is stale.
             let _ = fs::remove_file(&beside);
             return put;
         }
@@ -197,6 +207,7 @@ impl SettingsFile<'_> {
     fn remove_stale(&self, folder: &Path, name: &str) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let found = entry.file_name().to_string_lossy().into_owned();
+            // Only names of ours: other programs have temporary files, too.
             let is_ours = found.starts_with(&format!(".{name}.")) && found.ends_with(SUFFIX);
             let written = fs::symlink_metadata(entry.path()).map(|found| found.mtime());
             let is_stale = written.is_ok_and(|secs| {
@@ -211,11 +222,13 @@ impl SettingsFile<'_> {
     /// The file to change. A link stays a link, and its target is changed, also if it does not exist
     /// yet.
     fn resolve(&self) -> Result<PathBuf, SettingsFileError> {
+        // We create no links, so the target belongs to another program.
         if self.is_whole && self.path.is_symlink() {
             return Err(SettingsFileError::Link { path: self.path.clone() });
         }
         let target = match self.path.canonicalize() {
             Ok(target) => target,
+            // A dotfile manager may link to a file that is not written yet.
             Err(_) if self.path.is_symlink() => self.missing_target()?,
             Err(_) => self.path.clone(),
         };
@@ -234,6 +247,7 @@ impl SettingsFile<'_> {
     fn missing_target(&self) -> Result<PathBuf, SettingsFileError> {
         let mut target = self.path.clone();
         for _ in 0..LINKS_MAX {
+            // Only the last part may be missing.
             let folder = target.parent().unwrap_or(Path::new("/")).canonicalize();
             let name = target.file_name();
             let (Ok(folder), Some(name)) = (folder, name) else { break };
@@ -248,6 +262,7 @@ impl SettingsFile<'_> {
 
     /// Copies the file, and returns the folder of the copy.
     fn back_up(&self, before: Option<&str>) -> Result<PathBuf, SettingsFileError> {
+        // The names of the folders sort by time.
         let time: String =
             self.now.to_string().chars().filter(|c| !matches!(c, ':' | '-')).collect();
         let folder = self.backups().join(time);
@@ -255,6 +270,7 @@ impl SettingsFile<'_> {
         make.map_err(self.io_error(&folder))?;
         if let Some(before) = before {
             let path = folder.join(self.copy_name());
+            // Synced before the file is replaced: the copy is what a user returns to.
             write_private(&path, before.as_bytes(), false).map_err(self.io_error(&path))?;
         }
         Ok(folder)
@@ -304,10 +320,12 @@ impl SettingsFile<'_> {
             .flatten()
             .map(|entry| entry.path())
             .collect();
+        // The names begin with the time, so the oldest comes first.
         folders.sort();
         let mut remembered = Vec::new();
         for folder in folders {
             let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
+            // A line torn by a crash is skipped; the change it announces may not have happened.
             let entries =
                 text.lines().filter_map(|line| serde_json::from_str::<ManifestEntry>(line).ok());
             let own = entries.filter(|entry| entry.path == self.path);
@@ -340,6 +358,7 @@ fn create_beside(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     let mut tried = Err(io::ErrorKind::AlreadyExists.into());
     for number in 0..TRIES_MAX {
         let path = folder.join(format!(".{name}.{pid}-{number}{SUFFIX}"));
+        // Neither follows a link nor opens a file that is there.
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         tried = made.map(|file| (path, file));
         if !matches!(&tried, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
@@ -351,6 +370,8 @@ fn create_beside(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
 
 fn write_whole(file: &mut File, bytes: &[u8], mode: u32) -> io::Result<()> {
     file.write_all(bytes)?;
+    // On the open file, before the rename: the new file is never readable for more users than the
+    // old one.
     file.set_permissions(Permissions::from_mode(mode))?;
     file.sync_all()
 }

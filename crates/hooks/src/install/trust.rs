@@ -49,6 +49,7 @@ struct Handler {
 
 /// Whether Codex, by its settings at `config`, trusts what was found in the file at `path`.
 pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &InstalledHooks) -> Trust {
+    // Without settings the user has accepted nothing.
     let Ok(config) = std::fs::read_to_string(config) else { return Trust::Never };
     let Ok(config) = config.parse::<toml::Table>() else { return Trust::Never };
     let state = config.get("hooks").and_then(|hooks| hooks.get("state"));
@@ -56,6 +57,7 @@ pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &InstalledHoo
     let mut trust = Trust::Accepted;
     for (event, group, inner) in &found.events {
         let name = snake(event);
+        // Codex identifies an entry by its file, its event and its place in the lists.
         let key = format!("{}:{name}:{group}:{inner}", path.display());
         let entry = state.and_then(|state| state.get(&key));
         let Some(accepted) = entry.and_then(|entry| entry.get("trusted_hash")) else {
@@ -67,6 +69,8 @@ pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &InstalledHoo
             accepted.as_str() == Some(&hash_of(&name, group.matcher.as_deref(), handler))
         });
         if !is_it {
+            // Not returned at once: an entry further on may lack any hash, which is the clearer
+            // answer.
             trust = Trust::OfOthers;
         }
     }
@@ -81,6 +85,7 @@ fn hash_of(event: &str, matcher: Option<&str>, handler: &Handler) -> String {
         true => timeout.min(TIMEOUT_SECS_AT_AN_END),
         false => timeout,
     };
+    // Codex hashes JSON with sorted names, which `serde_json` writes by default.
     let handler = json!({"type": "command", "command": command, "timeout": timeout,
         "async": r#async});
     let mut identity = json!({"event_name": event, "hooks": [handler]});

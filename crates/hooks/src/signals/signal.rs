@@ -50,6 +50,7 @@ pub(super) fn encode_signal(message: &HookMessage) -> Option<String> {
         provider: Some(message.provider.clone()),
         tool: None,
         session_id: Some(message.session.clone()),
+        // Seconds with milliseconds, as other programs write them.
         ts: (message.at.nanos() / 1_000_000) as f64 / 1_000.0,
         cwd: message.cwd.clone(),
         transcript_path: message.transcript.clone(),
@@ -64,6 +65,7 @@ pub(super) fn encode_signal(message: &HookMessage) -> Option<String> {
 pub(super) fn parse_signal(file_name: &str, text: &[u8]) -> Result<HookMessage, Rejection> {
     let signal: SignalJson =
         serde_json::from_slice(text).map_err(|_| Rejection("it is no signal in JSON"))?;
+    // A signal without a version is one of another program.
     if signal.v.is_some_and(|version| version != VERSION) {
         return Err(Rejection("its version is unknown"));
     }
@@ -76,6 +78,7 @@ pub(super) fn parse_signal(file_name: &str, text: &[u8]) -> Result<HookMessage, 
     if !(millis > 0.0 && millis < i64::MAX as f64 / 1e6) {
         return Err(Rejection("it has no time"));
     }
+    // Other programs name the agent in `tool`.
     let provider = signal.provider.or(signal.tool);
     let provider = provider.as_deref().unwrap_or(PROVIDER_DEFAULT);
     let name = file_name.trim_end_matches(".json").to_owned();
@@ -92,10 +95,14 @@ pub(super) fn parse_signal(file_name: &str, text: &[u8]) -> Result<HookMessage, 
 /// Whether a file has a name of ours: `<19 digits>-<8 hex digits>.json`. The name that another
 /// program gave it may stand before `.json`.
 pub(super) fn has_own_name(name: &str) -> bool {
+    //     1800000000123456789-0a1b2c3d.json     ours
+    //     1800000000123456789-0a1b2c3d.s1.json  of another program, renamed
+    //     |-- 19 digits ----| |8 hex |          28 bytes with the hyphen
     let Some((prefix, rest)) = name.split_at_checked(28) else { return false };
     let Some((nanos, dice)) = prefix.split_at_checked(19) else { return false };
     nanos.bytes().all(|byte| byte.is_ascii_digit())
         && dice.starts_with('-')
+        // `dice` begins with the one-byte hyphen, so the slice starts at a character.
         && dice[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
         && rest.starts_with('.')
         && rest.ends_with(".json")

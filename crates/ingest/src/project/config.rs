@@ -16,6 +16,7 @@ impl Config {
     pub(super) fn parse(text: &str) -> Config {
         let mut config = Config::default();
         let mut section = (String::new(), String::new());
+        // A backslash at the end of a line continues it.
         for line in text.replace("\\\n", "").lines() {
             let line = line.trim();
             if line.starts_with(['#', ';']) {
@@ -26,6 +27,7 @@ impl Config {
                 continue;
             }
             let Some((key, value)) = line.split_once('=') else { continue };
+            // Git compares the names of sections and keys without case.
             let key = key.trim().to_ascii_lowercase();
             let list = match (section.0.as_str(), key.as_str()) {
                 ("remote", "url") => &mut config.remotes,
@@ -43,6 +45,7 @@ impl Config {
 
     /// The remote of a branch, else `origin`, else the first.
     pub(super) fn remote(&self, branch: Option<&str>) -> Option<&str> {
+        // As git does for a fetch without arguments; then any remote is better than none.
         let address = |wanted: &str| self.remotes.iter().find(|(name, _)| name == wanted);
         let followed = self.branches.iter().find(|(name, _)| Some(name.as_str()) == branch);
         let followed = followed.and_then(|(_, remote)| address(remote));
@@ -53,6 +56,7 @@ impl Config {
 
 /// The name of a section and of the thing it is about: `remote "origin"]`.
 fn heading(head: &str) -> (String, String) {
+    // From the right: the quoted name may hold a bracket.
     let head = head.rsplit_once(']').map_or(head, |(head, _)| head);
     let (name, about) = head.split_once(char::is_whitespace).unwrap_or((head, ""));
     (name.to_ascii_lowercase(), plain(about))
@@ -65,6 +69,7 @@ fn plain(value: &str) -> String {
     let mut characters = value.trim().chars();
     while let Some(character) = characters.next() {
         match character {
+            // Quotes may begin and end anywhere in a value.
             '"' => is_quoted = !is_quoted,
             '\\' => plain.extend(characters.next()),
             '#' | ';' if !is_quoted => break,

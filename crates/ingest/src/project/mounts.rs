@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// File systems behind which somebody else may not answer.
+/// File systems that depend on another machine, which may not answer.
 const REMOTE: &[&str] = &[
     "afs",
     "autofs",
@@ -35,14 +35,17 @@ impl Mounts {
         let mounts = list.lines().filter_map(|line| {
             let place = line.split(' ').nth(4)?;
             let kind = line.split_once(" - ")?.1.split(' ').next()?;
+            // The list writes a space as `\040`.
             Some((PathBuf::from(place.replace("\\040", " ")), REMOTE.contains(&kind)))
         });
         Mounts(mounts.collect())
     }
 
-    /// Whether a folder lies on a file system of somebody else.
+    /// Whether a folder lies on a file system of another machine.
     pub(super) fn is_remote(&self, folder: &Path) -> bool {
         let above = self.0.iter().filter(|(place, _)| folder.starts_with(place));
+        // The deepest mount above the folder decides: a local disk may be mounted below a network
+        // one.
         above.max_by_key(|(place, _)| place.components().count()).is_some_and(|(_, is)| *is)
     }
 }

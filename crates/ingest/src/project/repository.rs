@@ -33,11 +33,13 @@ impl Repository {
         let git = top.join(".git");
         let own = match fs::metadata(&git).ok()? {
             kind if kind.is_dir() => git,
+            // In a worktree or a submodule `.git` is a file that names the real folder.
             kind if kind.is_file() => top.join(read(&git)?.trim().strip_prefix("gitdir:")?.trim()),
             _ => return None,
         };
         // What has no branch is no repository.
         read(&own.join("HEAD"))?;
+        // A worktree names the folder it shares with the main one, relative to its own.
         let common = match read(&own.join("commondir")) {
             Some(common) => tidied(&own.join(common.trim())),
             None => own.clone(),
@@ -55,6 +57,7 @@ impl Repository {
 
     /// The folder of the repository; for a worktree that of its main one.
     pub(super) fn folder(&self) -> PathBuf {
+        // A submodule has its own folder as the common one, so it counts as a repository.
         let is_worktree = self.own != self.common;
         match self.common.parent() {
             Some(main) if is_worktree && self.common.ends_with(".git") => main.to_owned(),
@@ -65,7 +68,7 @@ impl Repository {
 
 /// The beginning of a file as text; nothing for what is no plain file.
 fn read(path: &Path) -> Option<String> {
-    // Something else, as a pipe, could keep us waiting.
+    // Anything but a plain file, such as a pipe, could block the read.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -80,6 +83,7 @@ fn tidied(path: &Path) -> PathBuf {
     for part in path.components() {
         match part {
             std::path::Component::ParentDir => {
+                // By text: the folders may be gone, and nothing has to be followed.
                 tidied.pop();
             }
             part => tidied.push(part),

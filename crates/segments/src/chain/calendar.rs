@@ -54,6 +54,8 @@ impl Calendar {
         let mut due = Vec::new();
         if let Some(last) = self.last.as_mut().filter(|last| !last.is_flushed) {
             let silence = (now.nanos() - last.at.nanos()) / 1_000_000;
+            // A new day flushes at once, however short the silence: activities do not pass
+            // midnight.
             if silence >= FLUSH_AFTER_MILLIS || last.key.day() < today {
                 last.is_flushed = true;
                 // Before the digest of the day: it contains the activities that the flush ends.
@@ -66,6 +68,7 @@ impl Calendar {
             let over: Vec<Day> = self.changed.range(..today).copied().collect();
             // The changes of today stay for the next midnight.
             self.changed = self.changed.split_off(&today);
+            // The newest of them: the set is in order.
             let newest = over.len().saturating_sub(DAYS_MAX);
             due.extend(over.into_iter().skip(newest).map(Dream::Daily));
         }

@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const TRUNCATED: &[u8] = b"{\"tract\":\"callosum\",\"event\":\"truncated\"}\n";
 
-/// The tracts whose messages are about segments.
+/// The tracts with messages about segments.
 const TRACTS: [&str; 3] = ["observe", "dream", "activity"];
 
 /// The event logs of all segments of a journal.
@@ -37,6 +37,7 @@ impl EventLogs {
     /// Appends a message of another sender to the log of its segment.
     pub(super) fn log_message(&mut self, message: &Message) -> io::Result<()> {
         let is_ours = message.tract().is_some_and(|tract| TRACTS.contains(&tract.as_ref()));
+        // Most messages of these tracts name a segment; the others are about days or activities.
         if !is_ours || message.field("segment").is_none() {
             return Ok(());
         }
@@ -54,6 +55,7 @@ impl EventLogs {
     /// only if one stream has the segment.
     pub(super) fn segment_of(&self, message: &Value) -> Option<SegmentKey> {
         if has_stream(message) {
+            // A message must not create folders: any client may send any name.
             return key_of(message).filter(|key| folder_of(&self.root, key).is_some());
         }
         let folder = self.folder_of(message)?;
@@ -114,6 +116,7 @@ pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
     // A link planted as `events.jsonl` could point to any file of the user.
     let mut file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
     let end = cut_torn_line(&mut file)?;
+    // Once truncated, nothing follows: a gap in the middle would not be seen.
     if ends_with_truncated(&mut file, end)? {
         return Ok(());
     }
@@ -141,6 +144,7 @@ pub(super) fn field_values(folder: &Path, like: &Value, name: &str) -> io::Resul
 
 fn has_fields(message: &Value, like: &Value) -> bool {
     let mut wanted = like.as_object().into_iter().flatten();
+    // A missing field indexes as `null`, so `null` in `like` means that the field is absent.
     wanted.all(|(name, value)| message[name] == *value)
 }
 
@@ -151,6 +155,7 @@ fn any_message(folder: &Path, mut is_match: impl FnMut(&Value) -> bool) -> io::R
         text => text?,
     };
     let text = String::from_utf8_lossy(&text);
+    // A torn or foreign line is no message.
     let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     Ok(messages.any(|message| is_match(&message)))
 }

@@ -91,6 +91,7 @@ impl Chain {
 
         let mut wanted: Vec<String> = Vec::new();
         let [transcribe, describe] = BUILT_IN.map(str::to_owned);
+        // Only what is missing: a retry, or a second close, finds outputs that cover all events.
         wanted.extend(segment.transcript_stats().is_none().then_some(transcribe));
         wanted.extend(segment.digest_summary().is_none().then_some(describe));
         wanted.extend(runtime.handlers_for("segment.json"));
@@ -101,6 +102,8 @@ impl Chain {
             return Ok(StepOutcome::Stopped);
         };
         let millis = began.elapsed().as_millis() as u64;
+        // From the file itself, not from the exit code: a handler that ended well may have written
+        // nothing.
         if let Some(made) = segment.transcript_stats() {
             let mut fields = serde_json::to_value(made).expect("names and numbers always encode");
             fields["input"] = json!("segment.json");
@@ -116,6 +119,7 @@ impl Chain {
         if !errors.is_empty() && !work.is_last_try() {
             return Ok(report_retry(target, work, &errors, runtime));
         }
+        // Also after the last failed try: the segment is over, and its message carries the errors.
         self.record_observed(target, own_epoch(), began, &errors, runtime)?;
         Ok(StepOutcome::Done)
     }
@@ -128,6 +132,7 @@ impl Chain {
         runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
         segment.write_outputs(chronicle, &self.journal)?;
+        // `batch` tells subscribers and the chain itself that no dream of this segment follows.
         let observed = json!({"duration": 0, "batch": true});
         self.record_step(
             &HandlerTarget::from_segment(segment),
@@ -152,9 +157,11 @@ impl Chain {
         runtime: &mut dyn ChainRuntime,
     ) -> Result<StepOutcome, ChainError> {
         let began = Instant::now();
+        // Not followed: a link could make a handler read any file of the user.
         let is_there = |file: &&String| {
             target.folder.join(file).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
         };
+        // A file that is gone by now is skipped; the announcement stands all the same.
         let wanted = files.iter().filter(is_there).flat_map(|file| {
             let handlers = runtime.handlers_for(file).into_iter();
             handlers.map(|handler| (handler, file.clone())).collect::<Vec<_>>()
@@ -186,11 +193,13 @@ impl Chain {
         let (mut errors, mut runs) = (Vec::new(), Vec::new());
         let mut failure = None;
         for (handler, file) in wanted {
+            // It succeeded in an earlier try.
             if work.is_done(&handler, &file) {
                 continue;
             }
             let run = match runtime.start_handler(target, &handler, &file) {
                 Ok(HandlerStart::Running(run)) => run,
+                // The process never started, so there is nothing to wait for.
                 Ok(HandlerStart::Ended(code)) => {
                     errors.push(format!("{handler} exit {code}"));
                     continue;
@@ -285,6 +294,7 @@ impl Chain {
         let mut message = json!({"tract": "observe", "event": event, "day": target.key.day(),
             "segment": target.key.segment(), "stream": target.key.stream()});
         if let (Some(message), Value::Object(fields)) = (message.as_object_mut(), fields) {
+            // An absent value is left out, since `null` has a meaning of its own in the log.
             message.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }
         message["rev"] = json!(REVISION);

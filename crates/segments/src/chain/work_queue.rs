@@ -94,6 +94,7 @@ impl WorkQueue {
 
     /// Adds an item to be done now, unless it is queued already.
     pub(super) fn add_new(&mut self, item: WorkItem, now: Time) {
+        // A message that is delivered twice is one piece of work.
         if !self.items.iter().any(|work| work.item == item) {
             self.items.push(PendingWork::new(item, now));
         }
@@ -134,6 +135,7 @@ impl WorkQueue {
 
     /// Schedules the next try after a failure. The item moves to the end of the queue.
     pub(super) fn retry_later(&mut self, mut work: PendingWork, now: Time) {
+        // The last delay stands in for tries beyond it, as a stored queue may hold any number.
         let delay = DELAYS_MILLIS[(work.tries as usize).min(DELAYS_MILLIS.len() - 1)];
         work.at = Time::from_nanos(now.nanos() + i128::from(delay) * 1_000_000);
         work.tries += 1;

@@ -92,6 +92,7 @@ pub(super) fn remove_path(path: &Path) -> Result<(), SegmentError> {
             false => std::fs::remove_file(path),
         };
         match removed {
+            // Synced, so that a power cut does not bring the session's text back.
             Ok(()) => return path.parent().map_or(Ok(()), sync_folder),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             // A handler of the user is still writing in this folder: remove its new files, too.

@@ -20,6 +20,7 @@ const EVENTS: &str = "events.jsonl";
 pub fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), SegmentError> {
     let _lock = SegmentLock::for_removal(journal)?;
     for day in folders_in(journal)? {
+        // The folder of the journal has others: backups, health, originals.
         let name = day.file_name().and_then(|name| name.to_str()).and_then(Day::parse);
         if name.is_none() {
             continue;
@@ -36,6 +37,7 @@ pub fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), Segmen
         // Derived files are removed before the segments: after a crash in between, the remaining
         // segments lead the next attempt to this day again.
         let made = ["activities.json", "digest.json", "activities"];
+        // A crash may have left these, with text of the session inside.
         let half_made = [".activities.json.tmp", ".digest.json.tmp"];
         for name in made.iter().chain(&half_made) {
             remove_path(&day.join(name))?;
@@ -105,6 +107,7 @@ fn forget_activities(folder: &Path) -> Result<(), SegmentError> {
     let is_activity = |line: &&str| {
         serde_json::from_str::<Value>(line).is_ok_and(|event| event["tract"] == "activity")
     };
+    // Written only if needed: most logs hold no activity.
     if !text.lines().any(|line| is_activity(&line)) {
         return Ok(());
     }

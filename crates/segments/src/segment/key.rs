@@ -29,6 +29,7 @@ pub struct SegmentKey {
 impl SegmentKey {
     /// Builds the key of an epoch from its provider and its local start time.
     pub fn for_epoch(provider: &str, from: Time, to: Time, zone: &Zone) -> SegmentKey {
+        // Events may be out of order, which would make the duration negative.
         let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).clamp(0, SECONDS_MAX);
         let is_fine = is_stream(provider);
         SegmentKey {
@@ -68,6 +69,7 @@ impl SegmentKey {
     /// Returns the key that is one second longer; the longest is followed by zero seconds.
     pub(super) fn next(&self) -> SegmentKey {
         let (clock, seconds) = self.segment.split_once('_').expect("every key has its seconds");
+        // Another number of seconds is the only free part of the name.
         let seconds = (seconds.parse::<i128>().unwrap_or(0) + 1) % (SECONDS_MAX + 1);
         SegmentKey { segment: format!("{clock}_{seconds}"), ..self.clone() }
     }
@@ -110,6 +112,7 @@ fn is_stream(text: &str) -> bool {
     (1..=STREAM_BYTES_MAX).contains(&text.len())
         && text.bytes().all(is_fine)
         && text.as_bytes()[0].is_ascii_alphanumeric()
+        // `is_fine` allows dots, as in `v1.2`.
         && !text.contains("..")
         && text != "health"
         && text != "activities"

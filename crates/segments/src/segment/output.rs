@@ -102,6 +102,7 @@ impl Segment {
         journal: &Journal,
     ) -> Result<TranscriptStats, SegmentError> {
         let SegmentMeta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
+        // Calls appear as what they do, not as JSON: the transcript is for people.
         let mut text = SessionText::new(CallStyle::AsActivity, CHUNK_CHARS_MAX);
         let mut redactor = Redactor::new();
         let (mut records, mut unknown) = (0_u64, 0_u64);
@@ -109,11 +110,13 @@ impl Segment {
         for event in journal.events(session_id, selection)? {
             let event = event?;
             records += 1;
+            // Many unknown records mean that the parser is older than the agent.
             unknown += u64::from(event.kind == Kind::Unknown);
             // Redacted before chunks are cut: a secret that spans two chunks would not be recognised.
             text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
         }
         let chunks = text.finish();
+        // The epoch is found by its number: a session that went on has further chapters.
         let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == *epoch);
         let (duration, speech) = chapter.map_or((0, 0), |chapter| {
             let epoch = chapter.epoch;
@@ -166,6 +169,7 @@ impl Segment {
     /// Reads the header of a file if it was made from the same events.
     fn read_output<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
         let header: Option<OutputHeader<T>> = read_header(&self.folder().join(name));
+        // Another range or project makes the file out of date.
         header.filter(|header| header.meta == self.meta).map(|header| header.made)
     }
 
@@ -194,6 +198,7 @@ pub(super) fn meta_from_outputs(folder: &Path) -> Option<SegmentMeta> {
 /// Parses the first line of a file. Returns `None` if it is missing or has another format.
 fn read_header<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     let mut line = String::new();
+    // Only the first line: the rest may be megabytes.
     BufReader::new(std::fs::File::open(path).ok()?).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }
