@@ -49,7 +49,9 @@ impl CliError {
     }
 
     fn from_error(kind: &'static str, error: &(dyn Error + 'static)) -> CliError {
+        // The heading says what failed; each cause goes one level deeper.
         let causes = || std::iter::successors(error.source(), |&cause| cause.source());
+        // Any operation may open the journal, so the cause may lie deep.
         let is_newer = |cause: &(dyn Error + 'static)| {
             matches!(cause.downcast_ref(), Some(OpenError::NewerFormat { .. }))
         };
@@ -86,6 +88,7 @@ impl CliError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         // The four exit codes are part of the help text: 0 and 1 come from `Completion`.
         match (self.is_misused, self.is_absent) {
+            // Wrong usage outweighs a missing daemon: the user has to change the command first.
             (true, _) => ExitCode::from(2),
             (_, true) => ExitCode::from(3),
             _ => ExitCode::FAILURE,
@@ -102,6 +105,7 @@ impl CliError {
     }
 
     pub(crate) fn to_text(&self) -> String {
+        // Errors quote paths and texts of agents.
         let mut text = format!("error: {}", plain(&self.message));
         for cause in &self.causes {
             text.push_str(&format!("\n  caused by: {}", plain(cause)));
@@ -125,6 +129,7 @@ impl CliError {
 
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
+        // As in `hansard sessions | head`: the reader has seen enough.
         let is_closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         CliError { is_closed_pipe, ..CliError::from_error("io", &error) }
     }

@@ -82,9 +82,12 @@ impl HookInvocation {
     pub(crate) fn from_arguments(
         arguments: impl Iterator<Item = OsString>,
     ) -> Option<HookInvocation> {
+        // Lossy: an argument that is no UTF-8 must not end the call.
         let mut arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
         let mut journal = std::env::var_os("HANSARD_JOURNAL").map(PathBuf::from);
         loop {
+            // Only the options that our own entries in the settings use. Any other word is another
+            // command.
             match arguments.next()?.as_str() {
                 "hook" => break,
                 "--journal" => journal = Some(PathBuf::from(arguments.next()?)),
@@ -92,12 +95,14 @@ impl HookInvocation {
             }
         }
         let rest: Vec<String> = arguments.collect();
+        // Only where agent and event stand: a payload may hold any word.
         if rest.iter().take(2).any(|word| word == "--help" || word == "-h") {
             return None;
         }
         let mut rest = rest.into_iter();
         let agent = rest.next().unwrap_or_default();
         let event = rest.next().unwrap_or_default();
+        // Codex's older `notify` hands the payload over as the last argument.
         let payload = rest.next_back().filter(|last| last.trim_start().starts_with('{'));
         Some(HookInvocation { agent, event, journal, payload })
     }
@@ -106,6 +111,7 @@ impl HookInvocation {
     pub(crate) fn handle(self) -> ExitCode {
         // A panic must not print: agents read what a hook prints.
         panic::set_hook(Box::new(|_| {}));
+        // Without a folder nothing can be stored, and the agent must not learn of it.
         let Ok(folder) = world::folder_of(self.journal.as_deref()) else {
             return ExitCode::SUCCESS;
         };
@@ -114,6 +120,7 @@ impl HookInvocation {
             return ExitCode::SUCCESS;
         }
         // From here on the disk is used and may hang. The thread then ends with the process.
+        // Room for the one message, so that the thread never waits for this one.
         let (done, is_done) = mpsc::sync_channel(1);
         let _ = thread::Builder::new().spawn(move || {
             let result = catch_panic(|| self.resolve_cursor(&folder, result));
@@ -121,6 +128,7 @@ impl HookInvocation {
                 let _ =
                     panic::catch_unwind(AssertUnwindSafe(|| self.record_result(&folder, result)));
             }
+            // If the time is up, the receiver is gone.
             let _ = done.send(());
         });
         // Returning ends the process, and with it a thread that hangs on the disk.
@@ -133,6 +141,7 @@ impl HookInvocation {
         let text = self.payload.clone().unwrap_or_else(|| {
             String::from_utf8_lossy(&read_stdin(PAYLOAD_BYTES_MAX)).into_owned()
         });
+        // Compared as a whole: an agent never sends exactly this.
         if text == TRIAL {
             return HookResult::Trial;
         }
@@ -154,6 +163,7 @@ impl HookInvocation {
     fn resolve_cursor(&self, folder: &Path, result: HookResult) -> HookResult {
         let HookResult::MaybeCursor(payload) = result else { return result };
         let Ok(home) = world::home() else { return HookResult::Irrelevant };
+        // A text search is enough: an entry of ours there runs `hansard hook cursor EVENT`.
         let own = std::fs::read_to_string(home.join(".cursor/hooks.json"));
         match own.is_ok_and(|text| text.contains(" hook cursor ")) {
             true => HookResult::Irrelevant,
@@ -169,6 +179,7 @@ impl HookInvocation {
         }
         let stored = match result {
             HookResult::NotAccepted(message) => store_message(folder, &message),
+            // These leave nothing on disk, but the call itself is noted.
             HookResult::Accepted
             | HookResult::Trial
             | HookResult::Irrelevant
@@ -185,12 +196,15 @@ impl HookInvocation {
 
 /// Runs a step and turns a panic into a result.
 fn catch_panic(tell: impl FnOnce() -> HookResult) -> HookResult {
+    // Unwind safe: what a panic leaves half done is dropped with the process.
     panic::catch_unwind(AssertUnwindSafe(tell)).unwrap_or(HookResult::Failed("the hook panicked"))
 }
 
 /// Sends the message of a call to the daemon.
 fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> HookResult {
     let now = world::now();
+    // The name makes the call unique: ids of events derive from it, also when it is delivered
+    // twice.
     let name = HookMessage::name_for(now, world::random_bytes());
     let Some(message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
@@ -215,6 +229,7 @@ fn store_message(folder: &Path, message: &HookMessage) -> Result<(), String> {
 /// Translates an event name of Claude Code to Cursor's.
 fn cursor_event_name(event: &str) -> String {
     match event {
+        // The one name that is not the same but for its first letter.
         "UserPromptSubmit" => "beforeSubmitPrompt".to_owned(),
         event => {
             let mut letters = event.chars();
@@ -230,6 +245,7 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
     let stdin = io::stdin();
     let mut said = Vec::new();
     let mut object = ObjectScanner::default();
+    // The usual size of a pipe on Linux: one read takes all that the agent could write.
     let mut piece = vec![0; 64 * 1024];
     let started = Instant::now();
     let mut last_read = started;
@@ -238,13 +254,17 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
         let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
         // A blocking read could wait forever, so poll first.
         match rustix::event::poll(&mut ready, Some(&pause)) {
+            // Interrupted or late; the condition of the loop ends the wait.
             Ok(0) | Err(Errno::INTR) => continue,
             Ok(_) => {}
             Err(_) => break,
         }
         match rustix::io::read(&stdin, &mut piece) {
+            // The agent closed its end.
             Ok(0) => break,
             Ok(count) => {
+                // What is too long is read and dropped: a closed pipe would be an error in the
+                // agent.
                 let room = bytes_max.saturating_sub(said.len());
                 said.extend_from_slice(&piece[..count.min(room)]);
                 if object.ends_in(&piece[..count]) {

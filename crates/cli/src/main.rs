@@ -34,7 +34,9 @@ fn main() -> ExitCode {
 
 /// Prints a usage error, or the help text. With `--json` the error is JSON too.
 fn fail_usage(error: &clap::Error) -> ExitCode {
+    // The options were not parsed, so the argument itself is looked for.
     let is_json = std::env::args_os().any(|argument| argument == "--json");
+    // Help and version are no errors, and go to stdout as they are.
     if !is_json || !error.use_stderr() {
         error.exit();
     }

@@ -53,9 +53,11 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 impl CliOutput {
     pub(crate) fn new(global: &Global) -> CliOutput {
         let is_terminal = io::stdout().is_terminal();
+        // An empty `NO_COLOR` counts as unset, as no-color.org asks.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         CliOutput {
+            // Buffered: a session may print thousands of lines.
             stdout: BufWriter::new(io::stdout()),
             json: global.json,
             quiet: global.quiet,
@@ -71,6 +73,7 @@ impl CliOutput {
 
     /// Prints a value as one line of JSON.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        // Straight to the buffer: a value may be megabytes long.
         serde_json::to_writer(&mut self.stdout, value).map_err(io::Error::from)?;
         self.stdout.write_all(b"\n")?;
         Ok(())
@@ -85,12 +88,14 @@ impl CliOutput {
 
     /// Prints a line of another program: escaped for a terminal, unchanged for a pipe.
     pub(crate) fn printed_line(&mut self, text: &str) -> Result<(), CliError> {
+        // In a pipe the next program gets the same bytes that were printed.
         let text = printed(text, self.is_terminal);
         self.line(text)
     }
 
     /// Starts a new frame: clears the screen, or prints an empty line if stdout is no terminal.
     pub(crate) fn clear_screen(&mut self) -> Result<(), CliError> {
+        // The cursor goes to the upper left, so that the frame begins at the first row.
         let begin: &[u8] = if self.is_terminal { b"\x1b[H\x1b[2J" } else { b"\n" };
         Ok(self.stdout.write_all(begin)?)
     }
@@ -129,6 +134,7 @@ impl CliOutput {
     /// Prints a note on stderr, unless `--quiet` or `--json`.
     pub(crate) fn note(&mut self, text: impl AsRef<str>) {
         if !self.quiet && !self.json {
+            // Or the note would stand behind the progress on its line.
             self.clear_progress();
             // A closed stderr is no reason to fail.
             let _ = writeln!(io::stderr(), "{}", text.as_ref());
@@ -138,11 +144,13 @@ impl CliOutput {
     /// Prints a warning on stderr, even with `--quiet`.
     pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
         self.clear_progress();
+        // Warnings may quote files and texts of agents.
         let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
     }
 
     /// Shows progress on stderr, at most every `PROGRESS_EVERY`; only on a terminal.
     pub(crate) fn progress(&mut self, text: impl FnOnce() -> String) {
+        // Redirected to a file, progress would be thousands of lines.
         if self.quiet || self.json || !io::stderr().is_terminal() {
             return;
         }
@@ -150,6 +158,7 @@ impl CliOutput {
             return;
         }
         self.shown_progress = Some(Instant::now());
+        // Back to the start of the line and cleared: the next text may be shorter.
         let _ = write!(io::stderr(), "\r\x1b[K{}", text());
     }
 
@@ -205,6 +214,7 @@ pub(crate) fn money(usd: Option<Cost>) -> String {
 
 /// Puts a text on one line and cuts it to `max` characters.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
+    // Escaped first: an escape takes more columns than the character.
     let text = plain(text);
     let mut words = text.split_whitespace();
     let mut line = words.next().unwrap_or_default().to_owned();
@@ -219,6 +229,7 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     if line.chars().count() <= max {
         return line;
     }
+    // One character for the ellipsis.
     let cut: String = line.chars().take(max.saturating_sub(1)).collect();
     format!("{cut}…")
 }

@@ -19,6 +19,7 @@ pub(crate) fn journal_to_read(
     global: &Global,
     output: &mut CliOutput,
 ) -> Result<Journal, CliError> {
+    // Read-only: a command that only looks works beside the daemon.
     let options = Options { access: Access::ReadOnly, ..Options::default() };
     Ok(warn_of_damage(Journal::open(&folder(global)?, &options)?, output))
 }
@@ -56,6 +57,7 @@ pub(crate) fn host(journal: Journal) -> Host {
 pub(crate) fn now() -> Time {
     let nanos = match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
+        // A clock before 1970 is wrong, but no reason to fail.
         Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
     };
     // Whole milliseconds, because agents write them and people compare them.
@@ -104,6 +106,7 @@ pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError>
         None => home()?,
     };
     let variables = std::env::vars_os()
+        // A variable that is no UTF-8 cannot name a folder of an agent.
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Ok(Environment::new(home, variables))
 }
@@ -129,6 +132,7 @@ pub(crate) fn cpu_millis() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The program's name may hold spaces and parentheses, so fields are counted behind the last `)`.
     let (_, fields) = stat.rsplit_once(')')?;
+    // Field 3 comes first behind the `)`, so these are fields 14 and 15: user and system time.
     let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u64>().ok();
     Some((ticks(11)? + ticks(12)?) * MILLIS_PER_TICK)
 }

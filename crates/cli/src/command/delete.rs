@@ -41,6 +41,7 @@ impl DeleteArgs {
             let forks = if self.copy_to_forks { ForkPolicy::Copy } else { ForkPolicy::Refuse };
             daemon::delete(&journal, &session_id, world::now(), forks)?;
         }
+        // Before the report: what it says is then on disk.
         journal.close();
         if output.json() {
             output.json_line(&Deleted { session_id, events, deleted: self.yes })?;
@@ -63,6 +64,7 @@ impl DeleteArgs {
     /// none left, and needs its whole id.
     fn find(&self, journal: &Journal) -> Result<(SessionId, u64), CliError> {
         let found = journal.resolve(&self.session);
+        // An id that is not found may be one of an interrupted deletion.
         if let (Err(_), Ok(id)) = (&found, SessionId::new(&self.session))
             && journal.deleted_at(&id)?.is_some()
         {

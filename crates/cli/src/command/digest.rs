@@ -43,6 +43,7 @@ impl DigestArgs {
             }
         }
         output.flush()?;
+        // After the flush: the note must not stand before the heading.
         if digest.projects.is_empty() {
             output.note("the journal has no work on that day");
             return Ok(Completion::Negative);
@@ -67,6 +68,7 @@ impl DigestArgs {
 /// Parses a date such as `2026-11-16`.
 fn dashed(text: &str) -> Option<Day> {
     let [year, month, day] = text.split('-').collect::<Vec<_>>().try_into().ok()?;
+    // A month of one digit would shift the day: `2026-1-116`.
     (month.len() == 2).then(|| Day::parse(&[year, month, day].concat())).flatten()
 }
 

@@ -34,11 +34,13 @@ impl DoctorArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
+        // A check opens the journal read-only, so it works beside a daemon.
         let journal = if self.repair {
             world::journal_to_write(global, output)?
         } else {
             world::journal_to_read(global, output)?
         };
+        // Every event is read, which takes a while for a large journal.
         output.progress(|| "looking at every event".to_owned());
         let condition = journal.dir().and_then(Condition::load);
         let recording = recording(condition.as_ref());
@@ -129,6 +131,7 @@ fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliE
     let mut checks = Vec::new();
     for agent in capture::survey_sources(capture::AGENTS, &environment, &journal.sources()?, now) {
         let troubles = troubles(&agent, is_followed, now);
+        // An agent that is not used here is not worth a line.
         if agent.sources == 0 && troubles.is_empty() {
             continue;
         }
@@ -158,7 +161,9 @@ fn troubles(agent: &SourceSurvey, is_followed: bool, now: Time) -> Vec<String> {
     let mut troubles: Vec<String> = emptied
         .map(|root| format!("`{}` had sessions before and has none now", one_line(root)))
         .collect();
+    // How long the oldest unread change has been there.
     let late = agent.behind_since.map(|since| (now.nanos() - since.nanos()) / 1_000_000_000);
+    // Without a daemon nothing reads, and a backlog is expected.
     if let Some(late) = late.filter(|late| is_followed && *late > LAG_SECONDS_MAX) {
         troubles.push(format!("a change {late} s ago has not been read yet"));
     }

@@ -46,6 +46,7 @@ impl DreamArgs {
         let mode = self.mode()?;
         let journal = world::journal_to_write(global, output)?;
         let path = self.at.path(global)?;
+        // Printed at the end: the results count, and stdout may be slow.
         let mut lines = Vec::new();
         let mut tell = |told: DreamEvent| {
             // The results are in the journal's folder. The message is only news, so a missing bus is
@@ -59,6 +60,7 @@ impl DreamArgs {
             lines.push(told);
         };
         let dreamed = mode.run(&journal, &Zone::system(), world::now(), &mut tell);
+        // Also after an error: what was written is complete.
         journal.close();
         dreamed?;
         for DreamEvent { tract, event, fields } in lines {
@@ -81,6 +83,7 @@ impl DreamArgs {
             return Ok(Mode::Activity { day, facet: facet.clone(), id: id.clone() });
         }
         if let (Some(segment), Some(stream)) = (&self.segment, &self.stream) {
+            // Checked here: the words become parts of a path.
             let key = SegmentKey::parse(&day.to_string(), stream, segment).ok_or_else(|| {
                 let name = one_line(&format!("{stream}/{segment}"), 80);
                 CliError::new("bad_segment", format!("`{name}` is not a segment")).hint(

@@ -32,6 +32,7 @@ impl ExplainArgs {
         let info = journal.resolve(&self.session)?;
         let environment = world::environment(None)?;
         let now = world::now();
+        // A fresh tracker: the answer comes from the journal and the host as they are now.
         let status = StatusTracker::new(journal, environment).for_session(
             info,
             &Processes::default(),
@@ -72,6 +73,7 @@ fn print(status: &SessionStatus, now: Time, output: &mut CliOutput) -> Result<()
     if let Some(last_prompt) = &summary.last_prompt {
         output.line(format!("  Last prompt: \"{}\"", one_line(last_prompt, 120)))?;
     }
+    // Headings only where lines follow.
     if !verdict.evidence.is_empty() {
         output.line("because")?;
     }

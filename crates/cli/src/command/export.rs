@@ -62,6 +62,7 @@ impl ExportArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
+        // The other formats are documents of one session.
         if self.tree && self.format != ExportFormat::Bundle {
             let message = "only a bundle can hold a tree of sessions";
             return Err(CliError::new("usage", message).hint("leave out --tree or --format"));
@@ -75,6 +76,7 @@ impl ExportArgs {
                     let message = format!("cannot write `{}`: {error}", path.display());
                     CliError::new("io", message)
                 })?;
+                // Flushed below: the error of the last write would be lost in a drop.
                 let mut file = BufWriter::new(file);
                 self.write(&journal, &info, &mut file)?;
                 file.flush()?;
@@ -116,9 +118,11 @@ impl ExportArgs {
         if !self.redact {
             return Ok(session::export(journal, &info.id, extent, out)?);
         }
+        // The export calls the function from a shared reference.
         let redactor = std::cell::RefCell::new(Redactor::new());
         let redact = |draft: &mut event::Draft| {
             let redactor = &mut *redactor.borrow_mut();
+            // Redaction works on events; the number plays no part in it.
             let event = Event { seq: 0, draft: draft.clone() };
             *draft = redacted(&event, &mut |text| redactor.redact(text)).draft;
         };

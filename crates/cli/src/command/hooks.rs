@@ -96,6 +96,7 @@ impl HooksArgs {
             HooksCommand::Install(change) | HooksCommand::Uninstall(change) => {
                 (&change.which, change.dry_run)
             }
+            // Neither of them changes a file.
             HooksCommand::Status(which) | HooksCommand::Test(which) => (which, true),
         };
         let environment = world::environment(None)?;
@@ -104,9 +105,11 @@ impl HooksArgs {
             environment: &environment,
             journal: &journal,
             command: hook_command(global)?,
+            // The folder the user stands in, not the one of the journal.
             project: which.project.then(std::env::current_dir).transpose()?,
             now: world::now(),
         };
+        // Before any file is changed: one wrong name changes nothing.
         for agent in &which.agents {
             if !agents_with_hooks().any(|known| known == agent) {
                 return Err(HookInstallError::NoHooks(agent.clone()).into());
@@ -131,8 +134,10 @@ impl HooksArgs {
 
 /// Returns the command for the settings: this program, and the journal unless it is the default.
 fn hook_command(global: &Global) -> Result<String, CliError> {
+    // Always quoted: the path goes into a shell command of the agent.
     let mut command = quoted(&program()?.to_string_lossy());
     if let Some(journal) = &global.journal {
+        // Agents run hooks in any folder.
         let journal = std::path::absolute(journal)?;
         command.push_str(&format!(" --journal {}", quoted(&journal.to_string_lossy())));
     }
@@ -143,6 +148,7 @@ fn hook_command(global: &Global) -> Result<String, CliError> {
 /// called by, rather than the folder of this version.
 fn program() -> io::Result<PathBuf> {
     let itself = std::env::current_exe()?;
+    // The same program may be reached by several links.
     let real = itself.canonicalize()?;
     let name = itself.file_name().unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -169,12 +175,14 @@ fn change_agents(
     output: &mut CliOutput,
     change: impl Fn(&HookInstall<'_>, &str) -> Result<HookChange, HookInstallError>,
 ) -> Result<Completion, CliError> {
+    // Named agents were chosen on purpose; found ones are confirmed first.
     let agents = match which.agents.is_empty() {
         true => confirm_agents(hooks, is_dry, verb, output)?,
         false => which.agents.clone(),
     };
     let mut done = Completion::Success;
     for agent in &agents {
+        // A project may have settings of an agent that is not installed here.
         if !hooks.is_present(agent) && hooks.project.is_none() {
             print_change(agent, Err(format!("{agent} is not installed; skipped")), is_dry, output)?;
             continue;
@@ -182,6 +190,7 @@ fn change_agents(
         match change(hooks, agent) {
             Ok(changed) => print_change(agent, Ok(&changed), is_dry, output)?,
             Err(error) => {
+                // The other agents are still changed; the exit code tells of the failure.
                 print_change(agent, Err(join_causes(&error)), is_dry, output)?;
                 done = Completion::Negative;
             }
@@ -207,6 +216,7 @@ fn confirm_agents(
     if is_dry {
         return Ok(found);
     }
+    // A script must not change settings that its author did not name.
     if !io::stdin().is_terminal() {
         let hint = format!("for instance `hansard hooks {verb} {}`", found.join(" "));
         let error = CliError::new("no_agents", "no agents were named");
@@ -217,6 +227,7 @@ fn confirm_agents(
     output.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
+    // Only a clear yes: any other answer changes nothing.
     let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
     Ok(if is_yes { found } else { Vec::new() })
 }
@@ -239,6 +250,7 @@ fn print_change(
         return output.json_line(&ChangeShape {
             agent,
             config: changed.as_ref().ok().map(|changed| changed.path.as_path()),
+            // A dry run changes nothing, also in JSON.
             changed: changed.as_ref().is_ok_and(|changed| changed.is_changed && !is_dry),
             problem: changed.err(),
         });
@@ -334,6 +346,7 @@ fn test_hooks(
 fn run_trial(command: &str) -> Option<String> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::piped());
+    // Both outputs are captured: agents read what a hook prints.
     let ran = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
             // A program that does not read its input shows that by its exit code.

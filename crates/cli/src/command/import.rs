@@ -53,6 +53,7 @@ impl ImportArgs {
     ) -> Result<Completion, CliError> {
         let mut input = self.open()?;
         let mut first = String::new();
+        // One line decides about the format; it is put back in front below.
         input.read_line(&mut first)?;
         let store = match self.store {
             StoreChoice::Sqlite => StoreKind::Sqlite,
@@ -60,11 +61,13 @@ impl ImportArgs {
         };
         let journal =
             world::journal_to_fill(global, &Options { store, ..Options::default() }, output)?;
+        // A bundle names itself in its first member.
         let is_bundle = first.trim_start().starts_with("{\"hansard_bundle\"");
         let mut whole = Cursor::new(first).chain(input);
         let format = if is_bundle { "bundle" } else { "events" };
         let mut account = self.account(format, global)?;
         let imported = import_all(&journal, &mut whole, is_bundle, &mut account, output);
+        // Before the report, also after an error: what was appended is on disk then.
         journal.close();
         let imported = match imported {
             Ok(imported) => imported,
@@ -84,6 +87,7 @@ impl ImportArgs {
     /// Publishes the progress on the bus, if one is running.
     fn account(&self, format: &'static str, global: &Global) -> Result<Account, CliError> {
         let socket = daemon::socket(&world::folder(global)?);
+        // The same name as on the command line.
         let file = self.file.as_ref().map_or_else(|| "-".into(), |file| file.to_string_lossy());
         Ok(Account::of_file(&file, format, world::now(), move |message| {
             // The message is only news, so a missing bus is no failure.
@@ -116,6 +120,7 @@ fn import_all(
         false => import_lines(journal, input, account, output)?,
     };
     account.enter(Stage::Transcribing);
+    // In portions, so that progress can be shown between them.
     while let Some(position) = journal.index()? {
         account.done(position, None);
         output.progress(|| format!("indexed up to event {position}"));
@@ -137,6 +142,7 @@ fn import_lines(
     let mut bytes = 0;
     for (place, line) in input.lines().enumerate() {
         let line = line?;
+        // Blank lines may separate events.
         if line.trim().is_empty() {
             continue;
         }
@@ -147,6 +153,7 @@ fn import_lines(
         sessions.insert(draft.session_id.clone());
         bytes += line.len();
         waiting.push((draft, seq));
+        // Half of the limit leaves room for the line that passes it.
         if waiting.len() == LINES_PER_BATCH.min(BATCH_EVENTS_MAX) || bytes > BATCH_BYTES_MAX / 2 {
             append(journal, &mut waiting, &mut imported)?;
             bytes = 0;
@@ -167,6 +174,7 @@ fn append(
     let mut batch = Batch::observed();
     for (draft, seq) in waiting.drain(..) {
         batch = match seq {
+            // With its number an event has to be the next of its session.
             Some(seq) => batch.with_numbered(draft, seq),
             None => batch.with(draft),
         };
@@ -174,6 +182,7 @@ fn append(
     for appended in journal.append(batch)?.events {
         match appended.outcome {
             AppendOutcome::Recorded => imported.events += 1,
+            // The same event again, as from a corrected file.
             AppendOutcome::AlreadyRecorded { .. } | AppendOutcome::Ignored => {
                 imported.already_recorded += 1;
             }

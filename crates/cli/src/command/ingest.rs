@@ -95,6 +95,7 @@ impl IngestArgs {
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
         let folder = world::folder(global)?;
+        // The claim would refuse it too, but this error says what to do instead.
         if let Some(running) = RunningDaemon::find(&folder) {
             let told =
                 format!("the daemon (pid {}) already records what agents write", running.pid);
@@ -103,6 +104,8 @@ impl IngestArgs {
                  the daemon",
             ));
         }
+        // Before anything is read: with settings it cannot read, it could record what the user
+        // excluded.
         let policy = Settings::load(&folder)?.recording();
         let clock = &world::now;
         let pass = Pass { journal: &journal, environment: &environment, clock, policy };
@@ -121,12 +124,14 @@ impl IngestArgs {
             None => pass.once(&stop, &mut tell)?,
         };
         let stopped = stop.is_asked();
+        // Before the report: what it says is then on disk.
         journal.close();
         let report = IngestReport { stopped, ..IngestReport::from_ingested(ingested, begun) };
         print(&report, output)?;
         output.flush()?;
         if report.stopped {
             output.warn("stopped before everything was read; the next run continues from here");
+            // A negative answer, so that a script knows that the rest is missing.
             return Ok(Completion::Negative);
         }
         Ok(Completion::Success)
@@ -146,10 +151,12 @@ fn follow(
 ) -> Result<Completion, CliError> {
     let signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
+    // The stopper exists only once the watch has begun, so the signals are handed in.
     let followed = pass
         .follow(|stopper| on_signal(signals, move || stopper.stop()), &mut |round| {
             print_round(round, output)
         });
+    // Ends the thread of the signals, also after an error.
     handle.close();
     followed?;
     journal.close();
@@ -231,8 +238,10 @@ impl IngestReport {
 
 fn format_progress(progress: &IngestProgress, begun: Instant) -> String {
     let IngestProgress { sources, sources_total, bytes, bytes_total, events } = *progress;
+    // No bytes at all count as done.
     let share = bytes.saturating_mul(100).checked_div(bytes_total).unwrap_or(100).min(100);
     let seconds = begun.elapsed().as_secs_f64();
+    // Before the first byte there is no speed to go by.
     let left = match bytes {
         0 => String::new(),
         _ => {
@@ -284,6 +293,7 @@ fn print_warnings(warnings: &[WarningShape], output: &mut CliOutput) {
     for warning in warnings {
         let count = told.entry(warning.kind).or_default();
         *count += 1;
+        // A folder with thousands of torn files must not fill the screen.
         if *count <= SHOWN_MAX {
             let place = warning.path.as_ref().map_or(String::new(), |path| format!("{path}: "));
             output.warn(format!("warning: {place}{}", warning.message));

@@ -54,6 +54,7 @@ impl LogsArgs {
             return Err(CliError::new("no_log", told)
                 .hint("`hansard service list` and `hansard task list` list what is running"));
         };
+        // Printed from its start: without `--follow` this is all.
         let mut reading = LogReader::new(found.newest());
         reading.print_more(output)?;
         output.flush()?;
@@ -61,6 +62,7 @@ impl LogsArgs {
             let path = self.at.path(global)?;
             let filter = Filter { tracts: vec!["logs".to_owned()], ..Filter::default() };
             let settings = ClientSettings { filter, ..ClientSettings::default() };
+            // Starts also without a bus, and then the files are checked every half second.
             let client = Client::start(&path, settings)?;
             let signaled = end_on_signal(&client)?;
             let followed = follow(&found, name, &mut reading, &client, output);
@@ -90,11 +92,13 @@ fn follow(
         for _ in 0..ITEMS_MAX {
             let Some(said) = item else { break };
             if let ClientEvent::Message(message) = said {
+                // The ref of one run means only that run.
                 begun.extend(started_log(&message, name).filter(|_| found.is_by_name));
             }
             item = client.next(Duration::ZERO);
         }
         for log in begun.into_iter().chain([found.newest()]) {
+            // The rest of the former run first, so that lines stay in order.
             reading.print_more(output)?;
             if log != reading.log {
                 *reading = LogReader::new(log);
@@ -110,6 +114,7 @@ fn started_log(message: &Message, name: &str) -> Option<PathBuf> {
     let text = |field: &str| Some(message.field(field)?.text()?.into_owned());
     let is_it = message.is_event("logs", "exec") && text("name")? == name;
     let log = PathBuf::from(text("log_path").filter(|_| is_it)?);
+    // Links resolved, so that the comparison with the present log holds.
     Some(log.canonicalize().unwrap_or(log))
 }
 
@@ -128,12 +133,14 @@ impl LogSource {
 }
 
 fn find_log(journal: &Path, name: &str, day: Option<&Day>) -> Option<LogSource> {
+    // Names may hold characters that no file name can; the writer uses the same form.
     let safe = safe_form(name);
     let folder = |day: &str| journal.join(day).join("health");
     let newest = match day {
         Some(day) => folder(&day.to_string()).join(format!("{safe}.log")),
         None => journal.join("health").join(format!("{safe}.log")),
     };
+    // A link to the newest run of this name.
     if newest.is_file() {
         return Some(LogSource { path: newest, is_by_name: true });
     }
@@ -142,6 +149,7 @@ fn find_log(journal: &Path, name: &str, day: Option<&Day>) -> Option<LogSource> 
         None => file_names(journal).into_iter().filter(|name| Day::parse(name).is_some()).collect(),
     };
     days.sort();
+    // The newest day first: the user most likely means a recent run.
     days.iter().rev().find_map(|day| {
         let logs = file_names(&folder(day)).into_iter();
         let mut logs = logs.map(|log| folder(day).join(log));
@@ -154,6 +162,7 @@ fn find_log(journal: &Path, name: &str, day: Option<&Day>) -> Option<LogSource> 
 /// decides where the name begins. An empty log counts as a match.
 fn belongs_to_ref(log: &Path, reference: &str) -> bool {
     let file_name = log.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    // A log of a run is `REF_NAME.log`.
     let rest = file_name.strip_prefix(reference).and_then(|rest| rest.strip_prefix('_'));
     let Some(name) = rest.and_then(|rest| rest.strip_suffix(".log")) else { return false };
     let mut line = Vec::new();
@@ -173,6 +182,7 @@ fn file_names(folder: &Path) -> Vec<String> {
 /// Returns the first part of a log, given any part.
 fn first_part(log: &Path) -> PathBuf {
     let name = log.to_string_lossy();
+    // `name.log.2` is the third part of `name.log`.
     match name.rsplit_once(".log") {
         Some((base, _)) => PathBuf::from(format!("{base}.log")),
         None => log.to_owned(),
@@ -210,6 +220,7 @@ impl LogReader {
         file.seek(SeekFrom::Start(self.offset))?;
         let mut reader = BufReader::new(file);
         let mut line = Vec::new();
+        // A line without its end is still being written; it is printed once it is whole.
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
             self.offset += line.len() as u64;
             print_line(&String::from_utf8_lossy(&line[..line.len() - 1]), output)?;
@@ -236,6 +247,7 @@ struct LogLine<'a> {
 
 impl LogLine<'_> {
     fn parse(line: &str) -> LogLine<'_> {
+        // A line of another form is all text.
         let (time, rest) = line.split_once(" [").unwrap_or(("", line));
         let (tag, text) = rest.split_once("] ").unwrap_or(("", rest));
         let (name, stream) = tag.rsplit_once(':').unwrap_or((tag, ""));

@@ -50,10 +50,12 @@ impl ReplayArgs {
             replay.apply(event.clone()).map_err(session::SessionError::from)?;
             events.push(event);
         }
+        // A session without events has no state yet.
         let live =
             replay.session().cloned().unwrap_or_else(|| session::LiveState::new(info.id.clone()));
         let built = ViewBuilder::default().build(&events).map_err(session::SessionError::from)?;
         let view = kept.effective()?;
+        // Compared with what the journal has stored, entry by entry.
         let same_view = view.entries().eq(built.entries()) && view.repairs().eq(built.repairs());
         let replayed = Replayed {
             session_id: info.id,

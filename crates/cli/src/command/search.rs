@@ -61,6 +61,7 @@ impl SearchArgs {
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let session = match &self.session {
+            // A beginning of an id will do, as everywhere.
             Some(prefix) => Some(journal.resolve(prefix)?.id),
             None => None,
         };
@@ -82,6 +83,7 @@ impl SearchArgs {
         let any = !found.hits.is_empty();
         print(found, output)?;
         output.flush()?;
+        // As `grep` does: no match is a negative answer.
         Ok(if any { Completion::Success } else { Completion::Negative })
     }
 }
@@ -100,6 +102,7 @@ fn print(found: SearchPage, output: &mut CliOutput) -> Result<(), CliError> {
         ))?;
         output.line(format!("    {}", highlighted(hit, output)))?;
     }
+    // Counting stops at a limit.
     let more = if found.total_is_exact { "" } else { "at least " };
     output.note(format!("{more}{} found", found.total));
     if !found.complete {
@@ -116,6 +119,7 @@ fn highlighted(hit: &EventHit, output: &CliOutput) -> String {
     let mut text = String::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {
+        // `get`, not an index: a range that does not fit shows nothing instead of a panic.
         plain(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
     };
     for range in &hit.highlights {

@@ -75,6 +75,7 @@ fn restart(
     let started = |message: &bus::Message| {
         is_about(message, "started", name).then(|| Some(message.to_json()))
     };
+    // Either message shows that the daemon knows the service; `Some(None)` is one on its way.
     let first = client.wait_within(KNOWN_WITHIN, |message| {
         started(message).or_else(|| is_about(message, "restarting", name).then_some(None))
     });
@@ -86,6 +87,7 @@ fn restart(
             ));
         }
         Some(Some(told)) => told,
+        // Stopping the former process may take long, so this waits as long as the daemon lives.
         Some(None) => client.wait(|message| started(message).flatten())?,
     };
     if output.json() {
@@ -97,6 +99,7 @@ fn restart(
     let is_its_end = |message: &bus::Message| {
         is_about(message, "stopped", name)
             .then(|| message.to_json())
+            // The end of the former process may arrive late; only that of the new one counts.
             .filter(|end| end["ref"] == told["ref"])
     };
     match client.wait_within(STAYS_UP, is_its_end) {
@@ -144,6 +147,7 @@ fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> 
             one_line(text(service, "ref"), NAME_MAX),
         ))?;
     }
+    // A service may crash and run again; it is listed once, with its attempts.
     let is_down = |it: &&Value| !running.iter().any(|up| up["name"] == it["name"]);
     for service in crashed.iter().filter(is_down) {
         let name = text(service, "name");

@@ -125,9 +125,12 @@ impl ShowArgs {
 
     fn print_events(&self, session: &Session, output: &mut CliOutput) -> Result<(), CliError> {
         let mut events = session.select(Selection::after(self.after.unwrap_or(0)))?;
+        // As a page with a cursor: a client has to know whether more follows.
         if let Some(limit) = self.limit.filter(|_| output.json()) {
             let items = events.by_ref().take(limit).collect::<Result<Vec<Event>, _>>()?;
+            // One more is read to know.
             let more = events.next().is_some();
+            // The cursor is the last `seq`, which `--after` takes.
             let next = items.last().filter(|_| more).map(|event| event.seq.to_string());
             return output.json_line(&Page { items, next });
         }
@@ -144,14 +147,18 @@ impl ShowArgs {
         info: &SessionInfo,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
+        // The last few events show where the session stands.
         let after = self.after.unwrap_or(info.tail_seq.saturating_sub(LAST_EVENTS));
         let mut followed =
             journal.follow_session(&info.id, FollowFrom::At(after + 1), OnLag::CatchUp)?;
+        // Registered before the loop, so that a signal is never missed.
         let signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
         let closed = journal.clone();
+        // Closing the journal ends the wait in `next_within`.
         on_signal(signals, move || closed.close());
         loop {
+            // Flushed only when nothing waits: a burst is written in few pieces.
             let mut next = followed.next_within(Duration::ZERO);
             if matches!(next, Ok(None)) {
                 output.flush()?;
@@ -166,6 +173,7 @@ impl ShowArgs {
                 Err(FollowError::Failed(error)) => return Err(error.into()),
             }
         }
+        // Ends the thread of the signals.
         handle.close();
         output.flush()?;
         Ok(Completion::Success)
@@ -199,8 +207,10 @@ fn print_digest(
     let mut chronicle = Chronicle::default();
     let mut redactor = Redactor::new();
     for event in session.events()? {
+        // Redacted before facts are found: they quote prompts and commands.
         chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
     }
+    // The last chapter is still open and has no end of its own.
     chronicle.flush();
     for chapter in chronicle.chapters() {
         if output.json() {
@@ -215,6 +225,7 @@ fn print_digest(
         for line in summary(&facts).lines() {
             output.line(format!("  {}", plain(line)))?;
         }
+        // Facts by a model are marked, as they may be wrong.
         let told = facts.iter().filter(|fact| fact.origin == FactOrigin::Model).count();
         if told > 0 || naming.is_some() {
             let title = naming.and_then(|naming| naming.title.as_deref()).unwrap_or("untitled");
@@ -233,6 +244,7 @@ fn print_turns(
     output: &mut CliOutput,
 ) -> Result<(), CliError> {
     let mut facts = Facts::default();
+    // One pass over the events for both: a session may be long.
     let events = session.events()?.inspect(|event| {
         if let Ok(event) = event {
             facts.apply(event);
@@ -271,6 +283,7 @@ fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {
     let head = format!("#{} {} {outcome}", turn.seq_from, turn.started_at);
     output.line(output.styled(Style::Dim, head))?;
     if let Some(prompt) = &turn.prompt {
+        // Prompts and answers come from transcripts, which are hostile text.
         for line in plain(prompt).lines() {
             output.line(output.styled(Style::Bold, format!("> {line}")))?;
         }
@@ -330,6 +343,7 @@ fn print_effective(session: &Session, output: &mut CliOutput) -> Result<(), CliE
             output.line(format!("  → {} {input}", one_line(&call.tool, 30)))?;
         }
     }
+    // On stderr: stdout is what the model would see.
     for repair in view.repairs() {
         output.note(format!("left out or moved: event {} ({})", repair.seq, repair.why));
     }

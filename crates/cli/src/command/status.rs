@@ -69,6 +69,7 @@ impl StatusArgs {
                 lines.iter().try_for_each(|line| output.line(line))?;
             }
             tell_behind(&listed, output);
+            // On stderr and last, so that it is not lost above a long list.
             if let Some(condition) = condition(&journal) {
                 output.warn(condition);
             }
@@ -98,6 +99,7 @@ impl StatusArgs {
         statuses: &mut StatusTracker,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
+        // Room for one: the first signal ends the loop.
         let (stop, stopped) = sync_channel(1);
         let signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
@@ -105,6 +107,7 @@ impl StatusArgs {
             // The send fails only if the loop has ended already.
             let _ = stop.try_send(());
         });
+        // Kept over all looks: it remembers processes between two scans.
         let processes = Processes::default();
         let mut shown = BTreeMap::new();
         let mut printed = Vec::new();
@@ -114,6 +117,7 @@ impl StatusArgs {
             if output.json() {
                 for status in &listed {
                     let shape = answers::status(status);
+                    // Only what is new or differs, so that a reader can follow the stream.
                     if shown.get(&shape.session_id) != Some(&shape) {
                         output.json_line(&shape)?;
                         shown.insert(shape.session_id.clone(), shape);
@@ -122,6 +126,7 @@ impl StatusArgs {
             } else {
                 let mut lines = lines(&listed, self.all, now, output);
                 lines.extend(condition(journal));
+                // An unchanged screen is not drawn again: it would flicker.
                 if lines != printed {
                     output.clear_screen()?;
                     lines.iter().try_for_each(|line| output.line(line))?;
@@ -142,12 +147,14 @@ pub(super) fn condition(journal: &Journal) -> Option<String> {
     let condition = Condition::load(journal.dir()?)?;
     let nothing =
         |trouble: String| format!("warning: nothing is being recorded: {}", plain(&trouble));
+    // Trouble first: a backlog of a daemon that does not record says nothing.
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }
 
 pub(super) fn group(status: &SessionStatus) -> &'static str {
     match status.verdict.status {
         _ if status.needs_you() => "needs you",
+        // An approval is always for the user, also where attention knows no more of it.
         Status::WaitingApproval => "needs you",
         Status::Running => "running",
         Status::Waiting => "waiting",
@@ -211,11 +218,13 @@ pub(super) fn place(status: &SessionStatus) -> &str {
 fn short_ids(listed: &[SessionStatus]) -> Vec<String> {
     let ids: Vec<&str> = listed.iter().map(display_id).collect();
     let shared = |one: &str, other: &str| {
+        // By characters, so that no cut falls inside one.
         one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
     };
     let short = |(place, id): (usize, &&str)| {
         let others = ids.iter().enumerate().filter(|(other, _)| *other != place);
         let longest = others.map(|(_, other)| shared(id, other)).max().unwrap_or(0);
+        // One more than the longest shared beginning tells them apart.
         id.chars().take(ID_CHARS_MIN.max(longest + 1)).collect()
     };
     ids.iter().enumerate().map(short).collect()
@@ -227,6 +236,7 @@ fn display_id(status: &SessionStatus) -> &str {
 
 /// Formats an age for people.
 pub(super) fn age(since: Time, now: Time) -> String {
+    // The clocks of agents may be ahead.
     let secs = ((now.nanos() - since.nanos()) / 1_000_000_000).max(0);
     match secs {
         0..60 => format!("{secs}s"),

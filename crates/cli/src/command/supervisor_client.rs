@@ -27,10 +27,12 @@ pub(super) struct SupervisorClient {
 impl SupervisorClient {
     /// Connects and subscribes to some events and to `status`. Fails if no daemon answers.
     pub(super) fn open(path: PathBuf, events: &[&str]) -> Result<SupervisorClient, CliError> {
+        // `status` in any case: it is the sign of life that `wait` relies on.
         let events = events.iter().chain(&["status"]).map(|event| (*event).to_owned()).collect();
         let filter = Filter { tracts: vec![SUPERVISOR.to_owned()], events, fields: Vec::new() };
         let client = Client::start(&path, ClientSettings { filter, ..ClientSettings::default() })?;
         let client = SupervisorClient { client, path };
+        // The connection has to stand before a request: its answer may come at once.
         loop {
             match client.client.next(SILENCE_MAX) {
                 Some(ClientEvent::Connected) => return Ok(client),
@@ -43,6 +45,7 @@ impl SupervisorClient {
     pub(super) fn request(&self, event: &str, fields: &[(&str, Value)]) -> Result<(), CliError> {
         let emitted = self.client.emit(SUPERVISOR, event, fields);
         emitted.map_err(|error| CliError::new("bad_message", error.to_string()))?;
+        // What is not written by then will not be: the daemon hangs or is gone.
         if self.client.flush(WRITTEN_WITHIN) > 0 { Err(self.no_daemon()) } else { Ok(()) }
     }
 
@@ -56,6 +59,7 @@ impl SupervisorClient {
             match self.client.next(silent_until.saturating_duration_since(Instant::now())) {
                 Some(ClientEvent::Message(message)) => {
                     if message.is_event(SUPERVISOR, "status") {
+                        // Only a status counts: other clients may send on this tract.
                         silent_until = Instant::now() + SILENCE_MAX;
                     }
                     if let Some(said) = says(&message) {
@@ -118,5 +122,6 @@ pub(super) fn is_about(message: &Message, event: &str, service: &str) -> bool {
 
 /// Returns a ref that is unique to this process.
 pub(super) fn own_ref() -> String {
+    // Time and process make it unique on this machine, also after a restart.
     format!("cli-{}-{}", crate::world::now().id_millis(), std::process::id())
 }

@@ -63,6 +63,7 @@ impl TaskArgs {
     ) -> Result<Completion, CliError> {
         let path = self.at.path(global)?;
         match &self.verb {
+            // Subscribed before the request is sent: a short task may end at once.
             TaskVerb::Run(run) => run.run(SupervisorClient::open(path, &["stopped"])?, output),
             TaskVerb::List => list(&SupervisorClient::open(path, &[])?.status()?, output),
             TaskVerb::Cancel { reference } => {
@@ -87,6 +88,7 @@ impl TaskRunArgs {
             fields.push(("day", json!(day)));
         }
         client.request("request", &fields)?;
+        // Printed, so that the user can ask for this run later.
         if !self.wait {
             return print(&json!({"ref": reference}), &reference, Completion::Success, output);
         }
@@ -131,6 +133,7 @@ fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> 
     let tasks = status["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
     for task in tasks {
         let name = text(task, "name");
+        // A ref of another client may be any JSON.
         let reference = task["ref"].as_str().map_or_else(|| task["ref"].to_string(), str::to_owned);
         output.line(format!(
             "{:<NAME_MAX$} {:<REF_MAX$} {:>8} {:>8}",

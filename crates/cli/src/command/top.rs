@@ -67,6 +67,7 @@ impl TopArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
+        // With JSON or a pipe there is no screen to draw on.
         if output.json() || !output.is_terminal() || !std::io::stdin().is_terminal() {
             return Err(CliError::new("no_terminal", "`hansard top` needs a terminal")
                 .hint("`hansard status --watch` prints what has changed"));
@@ -79,6 +80,7 @@ impl TopArgs {
         let theme = Theme { has_colors: output.has_colors() };
         let (processes, state) = (Processes::default(), TopState::new(world::now()));
         let mut top_loop = TopLoop { all: self.all, journal, statuses, processes, state };
+        // Before the screen opens: an error is then printed on the normal one.
         top_loop.refresh_rows()?;
         let mut screen = Screen::enter(output.writer(), self.mouse)?;
         top_loop.run(&mut screen, &theme, self.bell, &has_ended)?;
@@ -106,7 +108,9 @@ impl TopLoop {
         let mut looked = Instant::now();
         while !has_ended.load(Ordering::Relaxed) {
             self.refresh_usage()?;
+            // The state learns what fit, so that a page key knows the size of a page.
             self.state.shown = screen.draw(|frame| paint(&self.state, theme, frame))?;
+            // Waits at most until an open session has to be read again.
             if let Some(Input::Key(key)) = screen.next(READ_EVERY)? {
                 match self.state.press(key) {
                     Some(TopAction::Quit) => return Ok(()),
@@ -118,6 +122,7 @@ impl TopLoop {
                 let before = self.state.needing_user();
                 self.refresh_rows()?;
                 looked = Instant::now();
+                // Only for sessions that did not need the user at the last look.
                 if has_bell && !self.state.needing_user().is_subset(&before) {
                     screen.ring()?;
                 }
@@ -139,7 +144,9 @@ impl TopLoop {
             .filter(|status| status.is_listed())
             .map(|status| row(status, now))
             .collect();
+        // `--all` alone shows sessions that have exited.
         rows.retain(|row| self.all || row.group != "exited");
+        // A stable sort: inside a group the order by activity stays.
         rows.sort_by_key(|row| GROUPS.iter().position(|(name, _)| *name == row.group));
         self.state.set_rows(rows, condition(&self.journal), now);
         Ok(())
@@ -164,11 +171,14 @@ impl TopLoop {
     /// Reads new events of the open session.
     fn read_new_events(&mut self) -> Result<(), CliError> {
         let TopView::Transcript(transcript) = &self.state.view else { return Ok(()) };
+        // Long sessions end here: memory would grow with every event.
         if transcript.spoken.len() >= LINES_MAX {
             return Ok(());
         }
         let (id, after) = (transcript.id.clone(), transcript.to_seq);
         let (lines, last) = match self.journal.stat(&id) {
+            // At most one page: a session that grew by thousands of events is read in several
+            // rounds.
             Ok(info) if info.tail_seq > after => self.read(&id, after + 1, after + EVENTS)?,
             Ok(_) => return Ok(()),
             // It was deleted meanwhile.
@@ -190,6 +200,7 @@ impl TopLoop {
             TopAction::Jump(id) => self.jump(&id),
         };
         if let Err(error) = done {
+            // Shown instead of returned: one failed key must not end the program.
             self.state.note = Some(one_line(error.message(), DETAIL_CHARS_MAX));
         }
     }
@@ -197,6 +208,7 @@ impl TopLoop {
     fn open(&mut self, id: &SessionId, at: Option<u64>) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
         let from = match at {
+            // A third of the page before the hit, so that its context is visible.
             Some(seq) => seq.saturating_sub(EVENTS / 3).max(1),
             None => (info.tail_seq + 1).saturating_sub(EVENTS).max(1),
         };
@@ -232,6 +244,7 @@ impl TopLoop {
             self.state.note = Some("`hansard show` prints the rest".to_owned());
             return Ok(());
         }
+        // `from_seq` is at least 2 here: the first event asks for nothing earlier.
         let (id, to) = (transcript.id.clone(), transcript.from_seq - 1);
         let from = (to + 1).saturating_sub(EVENTS).max(1);
         let (lines, _) = self.read(&id, from, to)?;
@@ -247,6 +260,7 @@ impl TopLoop {
         to: u64,
     ) -> Result<(Vec<TranscriptLine>, u64), CliError> {
         let selection = Selection { from_seq: from, to_seq: to, ..Selection::default() };
+        // Without an event the range counts as read up to its beginning.
         let (mut lines, mut last) = (Vec::new(), from.saturating_sub(1));
         for event in self.journal.events(id, selection)? {
             let event = event?;
@@ -259,6 +273,7 @@ impl TopLoop {
     fn search(&mut self, words: String) -> Result<(), CliError> {
         let query = Query { order: Order::Best, limit: FINDINGS, ..Query::new(&words) };
         let found = self.journal.search(&query)?;
+        // The words were typed by the user, but a paste may hold control characters.
         self.state.show_hits(plain(&words), found.hits.iter().map(finding).collect());
         Ok(())
     }
@@ -328,6 +343,7 @@ fn finding(hit: &EventHit) -> HitLines {
     let mut snippet = Vec::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {
+        // `get`, not an index: a range that does not fit shows nothing instead of a panic.
         plain(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
     };
     for range in &hit.highlights {

@@ -60,6 +60,7 @@ impl UpArgs {
         if self.detach {
             return detach::start(self.home.as_deref(), global, output);
         }
+        // Absolute, so that the printed paths hold in any folder.
         let journal = std::path::absolute(world::folder(global)?)?;
         // Registered before the daemon starts, so that no signal ends it half started.
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -67,6 +68,7 @@ impl UpArgs {
         let log = output.log();
         let daemon = Daemon::start(DaemonConfig {
             journal: journal.clone(),
+            // Tasks run this program; a link may point to another version by then.
             program: std::env::current_exe()?.canonicalize()?,
             environment: world::environment(self.home.as_deref())?,
             clock: world::now,
@@ -85,6 +87,7 @@ impl UpArgs {
         // The caller may have closed stdout; the daemon goes on.
         let _ = output.flush();
         let ended = daemon.run();
+        // Ends the thread of the signals, also after an error.
         handle.close();
         ended?;
         Ok(Completion::Success)

@@ -78,6 +78,7 @@ fn print(spending: &Spending, output: &mut CliOutput) -> Result<(), CliError> {
 
 fn line(key: &str, spent: &Spent) -> String {
     let tokens = &spent.tokens;
+    // A mark besides the number: an estimate must not be read as a bill.
     let mark = match spent.basis().as_str() {
         "exact" => ' ',
         "estimated" => '~',

@@ -17,6 +17,9 @@ pub(super) struct JsonText {
     pub(super) bytes: Vec<u8>,
 }
 
+// Outside ── { or [ first ──▶ Inside ── " ──▶ Quoted ── \ ──▶ Escaped
+//    ▲                         │  ▲             │ ▲               │
+//    └───── last bracket ──────┘  └───── " ─────┘ └── any byte ───┘
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SplitState {
     Outside,
@@ -57,8 +60,10 @@ impl JsonSplitter {
 
     fn take_byte(&mut self, byte: u8) -> Option<JsonText> {
         let is_break = byte == b'\n';
+        // Counted before the text begins, so that its line is the one it stands on.
         self.line += u64::from(is_break);
         match self.state {
+            // Blanks between two texts belong to neither.
             SplitState::Outside if byte.is_ascii_whitespace() && self.begun.is_none() => {
                 return None;
             }
@@ -68,6 +73,7 @@ impl JsonSplitter {
         }
         let line = self.line;
         let text = self.begun.get_or_insert_with(|| JsonText { line, bytes: Vec::new() });
+        // Only between the parts: a break inside quotes is an error, which the parser reports.
         let is_blank = is_break && self.state == SplitState::Inside;
         text.bytes.push(if is_blank { b' ' } else { byte });
         let is_first = text.bytes.len() == 1;
@@ -75,6 +81,7 @@ impl JsonSplitter {
             (SplitState::Escaped, _) => self.state = SplitState::Quoted,
             (SplitState::Quoted, b'\\') => self.state = SplitState::Escaped,
             (SplitState::Quoted, b'"') => self.state = SplitState::Inside,
+            // A bracket further on does not make an object of a bare word.
             (SplitState::Outside, b'{' | b'[') if is_first => {
                 self.state = SplitState::Inside;
                 self.depth = 1;

@@ -46,6 +46,7 @@ impl ListenArgs {
             Filter { tracts: self.tracts.clone(), events: self.events.clone(), fields: Vec::new() };
         let settings = ClientSettings { filter, from: self.from, ..ClientSettings::default() };
         let client = Client::start(path, settings)?;
+        // From here on Ctrl-C ends the client, and with that the wait below.
         let signaled = end_on_signal(&client)?;
         let heard = self.hear(path, &client, output);
         signaled.close();
@@ -62,6 +63,7 @@ impl ListenArgs {
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
             let Some(item) = client.next(until.saturating_duration_since(Instant::now())) else {
+                // The wait also ends by a signal, which is no failure.
                 let is_late = Instant::now() >= until;
                 return Ok(if is_late { Completion::Negative } else { Completion::Success });
             };
@@ -70,6 +72,7 @@ impl ListenArgs {
                     self.print(&message, output)?;
                     left -= 1;
                 }
+                // The client connects again by itself.
                 ClientEvent::Disconnected => {
                     let told = format!("no bus listens at `{}`", path.display());
                     if self.no_wait {
@@ -108,6 +111,7 @@ impl ListenArgs {
             // Other servers may send characters above ASCII unescaped.
             output.line(message.ascii_line().replace('\x7f', "\\u007f"))?;
         }
+        // Each message at once: a reader in a pipe waits for it.
         output.flush()
     }
 }

@@ -32,6 +32,7 @@ const READ_MAX: usize = 64 << 10;
 
 impl SendArgs {
     pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+        // On a terminal missing words are a mistake: reading stdin would wait for ever.
         if self.words.is_empty() && !io::stdin().is_terminal() {
             return send_stdin(path, output);
         }
@@ -45,6 +46,7 @@ pub(super) fn send(path: &Path, message: &Message, output: &mut CliOutput) -> Re
     match bus::send(path, std::slice::from_ref(message)) {
         SendOutcome::Delivered => Ok(()),
         SendOutcome::Written => {
+            // The message was written and is probably relayed; only the confirmation is missing.
             output.note("the bus did not confirm that it read the message");
             Ok(())
         }
@@ -73,6 +75,7 @@ fn send_stdin(path: &Path, output: &mut CliOutput) -> Result<Completion, CliErro
         } else {
             texts.feed(&buffer[..count])
         };
+        // The count tells the user where to continue.
         let bad = |line: u64, fault: LineFault, sent: u64| {
             let told = format!("line {line} of the input: {fault}");
             CliError::new("bad_message", told).hint(format!("{sent} messages were sent before it"))
@@ -128,6 +131,7 @@ fn field(draft: Draft, word: &str) -> Result<Draft, CliError> {
     match name {
         "" => Err(refused("has no name before the `=`")),
         "tract" | "event" => Err(refused("is already given by the first two arguments")),
+        // A value in quotes is JSON and keeps its quotes' meaning.
         _ if TEXTS.contains(&name) && !value.starts_with('"') => Ok(draft.with(name, value)),
         _ => match draft.clone().with_raw(name, value) {
             Ok(draft) => Ok(draft),

@@ -29,10 +29,12 @@ const NAME_MAX: usize = 24;
 
 impl StatsArgs {
     pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+        // Once before the loop, so that a missing bus fails at once.
         print(&bus::query_stats(path)?, output)?;
         if !self.watch {
             return Ok(Completion::Success);
         }
+        // Never sent to: dropping the sender is the signal.
         let (stopped, stop) = std::sync::mpsc::sync_channel::<()>(0);
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         std::thread::spawn(move || {

@@ -60,6 +60,7 @@ impl Theme {
     fn group_style(&self, group: &str) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         match group {
+            // Color only adds to the name of the group, which stands there too.
             "needs you" => self.colored(bold, Color::Yellow),
             "running" => self.colored(bold, Color::Green),
             _ => bold,
@@ -102,6 +103,7 @@ fn selected_style() -> Style {
 
 /// Draws everything; returns what fit on the screen.
 pub(super) fn paint(state: &TopState, theme: &Theme, frame: &mut Frame<'_>) -> VisibleLines {
+    // The foot first: its height depends on the note, and the body takes the rest.
     let foot_lines = footer(state, frame.area().width as usize);
     let foot_rows = Constraint::Length(foot_lines.len() as u16);
     let [head, body, foot] =
@@ -116,6 +118,7 @@ pub(super) fn paint(state: &TopState, theme: &Theme, frame: &mut Frame<'_>) -> V
         }
     };
     frame.render_widget(Paragraph::new(foot_lines), foot);
+    // Last, over everything else.
     if state.has_help {
         draw_help(frame);
     }
@@ -137,9 +140,11 @@ fn header(state: &TopState, theme: &Theme, width: usize) -> Line<'static> {
             }
         }
         TopView::Transcript(transcript) => {
+            // No scroll position means that the end is shown as it grows.
             let place = if transcript.scroll_position().is_none() { "  following" } else { "" };
             let about = if transcript.about.is_empty() { "" } else { "  " };
             let about = format!("{about}{}{place}", transcript.about);
+            // The title gives way: model and cost are short and always shown.
             let room = width.saturating_sub("hansard  ".len() + text_width(&about));
             spans.push(Span::styled(truncate(&transcript.title, room), bold_style()));
             spans.push(Span::styled(about, dim_style()));
@@ -181,6 +186,7 @@ fn footer(state: &TopState, width: usize) -> Vec<Line<'static>> {
 
 /// Draws the sessions by group, and details where there is room.
 fn draw_list(state: &TopState, theme: &Theme, area: Rect, frame: &mut Frame<'_>) -> VisibleLines {
+    // Beside the list where it is wide, below it where it is high, else not at all.
     let is_wide = area.width >= WIDE;
     let is_high = area.height >= LIST_ROWS_MIN + DETAIL_ROWS;
     let (listed_at, detail_at) = if is_wide {
@@ -205,6 +211,7 @@ fn draw_list(state: &TopState, theme: &Theme, area: Rect, frame: &mut Frame<'_>)
         return VisibleLines::default();
     }
     let lines = listed_lines(&listed, state, theme, listed_at.width as usize);
+    // Headings are lines too, so the index in the list is not the line.
     let at = lines.iter().position(|(_, place)| *place == state.place()).unwrap_or(0);
     let room = listed_at.height as usize;
     // Keep the selection in the middle where possible.
@@ -213,6 +220,7 @@ fn draw_list(state: &TopState, theme: &Theme, area: Rect, frame: &mut Frame<'_>)
     for (row, (line, place)) in lines.into_iter().skip(first).take(room).enumerate() {
         let y = listed_at.y + row as u16;
         frame.render_widget(line, Rect { y, height: 1, ..listed_at });
+        // Headings have no session and cannot be clicked.
         shown.clickable.extend(place.map(|place| (y, place)));
     }
     if let (Some(area), Some(row)) = (detail_at, state.selected_row()) {
@@ -220,6 +228,7 @@ fn draw_list(state: &TopState, theme: &Theme, area: Rect, frame: &mut Frame<'_>)
         let block = Block::new().borders(borders).border_style(dim_style());
         let inner = block.inner(area);
         frame.render_widget(block, area);
+        // The usage of the former selection may still be there.
         let used = state.used.as_ref().filter(|(id, _)| *id == row.id).map(|(_, used)| used);
         frame.render_widget(Paragraph::new(detail_lines(row, used, inner.width as usize)), inner);
     }
@@ -261,10 +270,12 @@ fn session_line(row: &SessionRow, state: &TopState, width: usize) -> Line<'stati
         pad_to(&row.place, PLACE_COLUMNS),
         age(row.since, state.now),
     );
+    // The five are the blanks between the columns.
     let rest = width.saturating_sub(AGENT_COLUMNS + PLACE_COLUMNS + AGE_COLUMNS + 5);
     // The current activity comes first, and the title gets the rest.
     let current = truncate(&row.current, rest);
     let left = rest.saturating_sub(text_width(&current) + 2);
+    // Fewer than ten columns of a title say nothing.
     let title = if left < 10 { String::new() } else { format!("  {}", truncate(&row.title, left)) };
     let used = text_width(&current) + text_width(&title);
     Line::from(vec![
@@ -308,6 +319,8 @@ fn draw_transcript(
         // Following: count lines from the end, until the next would not fit whole.
         let mut left = room;
         let fits = |spoken: &&TranscriptLine| {
+            // A following view shows whole lines only: half of the newest would be worse than a gap
+            // above.
             let rows = rows(spoken);
             let fits = rows <= left;
             left = left.saturating_sub(rows);
@@ -321,10 +334,12 @@ fn draw_transcript(
         if lines.len() >= room {
             break;
         }
+        // Counted in lines of the transcript, not in rows: scrolling moves by these.
         count += 1;
         let style = theme.speaker_style(spoken.voice);
         let pieces = wrap(&spoken.text, width.saturating_sub(VOICE_COLUMNS));
         for (number, piece) in pieces.into_iter().enumerate() {
+            // The speaker stands only before the first row of its first line.
             let is_first = number == 0 && spoken.is_first;
             let word = if is_first { spoken.voice.word() } else { "" };
             let word = format!("{word:>width$}  ", width = VOICE_COLUMNS - 2);
@@ -349,10 +364,12 @@ fn draw_hits(
     area: Rect,
     frame: &mut Frame<'_>,
 ) -> VisibleLines {
+    // At least one, also in a window of a single row.
     let room = (area.height as usize / 2).max(1);
     let first = selected.saturating_sub(room / 2).min(findings.len().saturating_sub(room));
     let mut lines = Vec::new();
     for (place, finding) in findings.iter().enumerate().skip(first).take(room) {
+        // `2026-11-16T14:30` of the time.
         let at: String = finding.at.to_string().chars().take(16).collect();
         let head = format!(" {}  {}", at.replace('T', " "), finding.head);
         let head = truncate(&head, area.width as usize);
@@ -379,6 +396,7 @@ fn draw_help(frame: &mut Frame<'_>) {
     let lines = HELP.map(|(keys, what)| {
         Line::from(vec![Span::styled(format!(" {keys:<17} "), bold_style()), Span::raw(what)])
     });
+    // Without it the list would show through.
     frame.render_widget(Clear, at);
     let block = Block::new().borders(Borders::ALL).title(" keys ");
     frame.render_widget(Paragraph::new(lines.to_vec()).block(block), at);
@@ -422,6 +440,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     for word in text.split_inclusive(' ') {
         // The trailing space may hang over the edge, so it does not count.
         let wide = text_width(word.trim_end());
+        // A word longer than a row is broken below instead of moved to the next one.
         if used > 0 && used + wide > width && wide <= width {
             lines.push(String::new());
             used = 0;

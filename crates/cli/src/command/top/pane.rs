@@ -12,6 +12,7 @@ pub(super) fn go_to(pid: Option<u32>) -> String {
     let Some(pane) = pane_of(&terminal.display().to_string()) else {
         return format!("it runs on {} (pid {pid}), which is not a tmux pane", terminal.display());
     };
+    // Outside tmux there is no client to switch, so the user gets the command.
     if std::env::var_os("TMUX").is_none() {
         return format!("tmux attach -t {pane}");
     }
@@ -27,6 +28,7 @@ fn terminal_of(pid: u32) -> Option<PathBuf> {
     let is_terminal = |path: &PathBuf| {
         path.starts_with("/dev/pts") || path.to_string_lossy().starts_with("/dev/tty")
     };
+    // Any of the three may be redirected.
     (0..3).filter_map(of).find(is_terminal)
 }
 
@@ -38,6 +40,7 @@ fn pane_of(terminal: &str) -> Option<String> {
         "#{pane_tty} #{session_name}:#{window_index}.#{pane_index}",
     ])?;
     let mut panes = panes.lines().filter_map(|line| line.split_once(' '));
+    // A name of a session may hold blanks, so only the first one splits.
     panes.find(|(tty, _)| *tty == terminal).map(|(_, pane)| pane.to_owned())
 }
 

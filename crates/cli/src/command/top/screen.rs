@@ -50,6 +50,7 @@ impl<'a> Screen<'a> {
         // Terminals with synchronized updates show the whole frame at once.
         execute!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| shown = paint(frame))?;
+        // Also sent to terminals that do not know it: they ignore it.
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
         Ok(shown)
     }
@@ -67,6 +68,7 @@ impl<'a> Screen<'a> {
             return Ok(None);
         }
         Ok(match event::read()? {
+            // Some terminals report the release of a key as well.
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 translate_key(key).map(Input::Key)
             }
@@ -86,6 +88,7 @@ impl Drop for Screen<'_> {
     fn drop(&mut self) {
         // Errors are ignored: a terminal that is gone needs no restoring.
         let backend = self.terminal.backend_mut();
+        // Also without the mouse: switching it off twice does no harm.
         let _ = execute!(backend, DisableMouseCapture, LeaveAlternateScreen);
         let _ = disable_raw_mode();
         let _ = self.terminal.show_cursor();
@@ -98,6 +101,7 @@ fn translate_key(key: KeyEvent) -> Option<Key> {
         KeyCode::Char('c') if has_control => Key::Interrupt,
         KeyCode::Char('d') if has_control => Key::PageDown,
         KeyCode::Char('u') if has_control => Key::PageUp,
+        // Other control keys are not letters.
         KeyCode::Char(letter) if !has_control => Key::Letter(letter),
         KeyCode::Up => Key::Up,
         KeyCode::Down => Key::Down,

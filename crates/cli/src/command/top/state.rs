@@ -164,6 +164,7 @@ impl TopState {
     /// Takes a new list. The selection stays with its session, not with its row.
     pub(super) fn set_rows(&mut self, rows: Vec<SessionRow>, trouble: Option<String>, now: Time) {
         self.rows = rows;
+        // Counts of the former list; looked up again for the selection.
         self.used = None;
         self.trouble = trouble;
         self.now = now;
@@ -172,10 +173,12 @@ impl TopState {
 
     /// Returns the sessions that match the filter, in order.
     pub(super) fn listed(&self) -> Vec<&SessionRow> {
+        // Compared without case, as users type.
         let wanted = self.filter.to_lowercase();
         let words: Vec<&str> = wanted.split_whitespace().collect();
         let fits = |row: &&SessionRow| {
             let SessionRow { group, provider, place, current, title, id, .. } = row;
+            // All that the row shows, so that any visible word filters.
             let all = format!("{group} {provider} {place} {current} {title} {id}").to_lowercase();
             words.iter().all(|word| all.contains(word))
         };
@@ -234,6 +237,7 @@ impl TopState {
 
     /// Handles a key; returns the action it needs.
     pub(super) fn press(&mut self, key: Key) -> Option<TopAction> {
+        // A note answers the last key, so the next one removes it.
         self.note = None;
         if key == Key::Interrupt {
             return Some(TopAction::Quit);
@@ -273,6 +277,7 @@ impl TopState {
             Typing::Search => &mut self.words,
         };
         match key {
+            // Bounded: a paste may hold megabytes.
             Key::Letter(letter) if line.chars().count() < TYPED_MAX => line.push(letter),
             Key::Erase => drop(line.pop()),
             Key::Enter => {
@@ -281,12 +286,14 @@ impl TopState {
                 return (typing == Typing::Search && !words.is_empty())
                     .then_some(TopAction::Search(words));
             }
+            // Esc takes the filter back as well, so one key leads to the whole list.
             Key::Back => {
                 line.clear();
                 self.typing = None;
             }
             _ => {}
         }
+        // The filter may have hidden the selected session.
         self.ensure_selection();
         None
     }
@@ -295,6 +302,7 @@ impl TopState {
         let place = self.place().unwrap_or(0);
         match key {
             Key::Letter('q') => return Some(TopAction::Quit),
+            // Esc first removes the filter, and quits only when none is left.
             Key::Back if self.filter.is_empty() => return Some(TopAction::Quit),
             Key::Back => self.filter.clear(),
             Key::Letter('/') => self.typing = Some(Typing::Filter),
@@ -324,6 +332,7 @@ impl TopState {
     }
 
     fn press_in_transcript(&mut self, key: Key) -> Option<TopAction> {
+        // Copied: the view is borrowed mutably below.
         let shown = self.shown.clone();
         let TopView::Transcript(transcript) = &mut self.view else { return None };
         match key {
@@ -331,6 +340,7 @@ impl TopState {
             Key::Letter('f') => transcript.follow(),
             Key::End | Key::Letter('G') => transcript.follow(),
             key => {
+                // For a transcript the index is that of the first line on the screen.
                 let first = target_index(key, shown.first, shown.count, transcript.spoken.len())?;
                 // Scrolling down to the end turns following on. Scrolling up never does, even where the last
                 // line is visible.
@@ -373,6 +383,7 @@ impl TopState {
     /// Selects the next session that needs the user, wrapping around.
     fn select_next_needing(&mut self) {
         let listed = self.listed();
+        // From behind the selection, so that repeated keys go through all of them.
         let here = self.place().map_or(0, |place| place + 1);
         let (before, behind) = listed.split_at(here.min(listed.len()));
         let next = behind.iter().chain(before).find(|row| row.group == "needs you");
@@ -393,6 +404,7 @@ impl TopState {
 
 /// Returns the index that a key moves to; `None` for other keys.
 fn target_index(key: Key, place: usize, page: usize, count: usize) -> Option<usize> {
+    // Before the first frame nothing is shown, and a page would move nowhere.
     let page = page.max(1);
     let last = count.saturating_sub(1);
     let moved = match key {

@@ -98,6 +98,7 @@ impl TranscriptView {
 
     /// Scrolls to an event.
     pub(super) fn scroll_to_event(&mut self, seq: u64) {
+        // An event without lines, such as a setting, leads to the next one that has some.
         self.held = self.spoken.iter().position(|line| line.seq >= seq);
     }
 
@@ -106,6 +107,7 @@ impl TranscriptView {
         spoken.append(&mut self.spoken);
         self.spoken = spoken;
         self.from_seq = from_seq;
+        // Moved by what was added, so that the screen does not jump.
         self.held = self.held.map(|first| first + added);
     }
 
@@ -124,12 +126,14 @@ pub(super) fn transcript_lines(event: &Event) -> Vec<TranscriptLine> {
         Kind::AssistantThinking => (Speaker::Thought, said(), ASIDE_LINES_MAX),
         Kind::ToolCall => {
             let call = event.readable::<ToolCall>().unwrap_or_default();
+            // Most inputs are objects; a plain text is shown as it is.
             let input = call.input.text().unwrap_or_else(|| string_arguments(&call));
             (Speaker::Tool, one_line(&format!("{} {input}", call.tool), CALL_CHARS_MAX), 1)
         }
         Kind::ToolResult => {
             let result = event.readable::<ToolResult>().unwrap_or_default();
             let is_failed = result.error.is_some();
+            // An output says more than the error, which often repeats it.
             let text = result.output_text().or(result.error).unwrap_or_default();
             (if is_failed { Speaker::Failed } else { Speaker::Printed }, text, ASIDE_LINES_MAX)
         }
@@ -140,8 +144,10 @@ pub(super) fn transcript_lines(event: &Event) -> Vec<TranscriptLine> {
         Kind::SessionStarted | Kind::SessionExited | Kind::Compaction | Kind::EpochClosed => {
             (Speaker::Note, event.kind.to_string(), 1)
         }
+        // Settings, usage and other events for programs.
         _ => return Vec::new(),
     };
+    // Escaped before it is cut into lines: a transcript may hold any control character.
     let text = plain(text.trim_end());
     let count = text.lines().count();
     let mut lines: Vec<TranscriptLine> = text
@@ -149,10 +155,12 @@ pub(super) fn transcript_lines(event: &Event) -> Vec<TranscriptLine> {
         .take(lines_max)
         .enumerate()
         .map(|(number, line)| {
+            // Tabs would be drawn with unknown width.
             let text = line.replace('\t', "    ").chars().take(LINE_CHARS_MAX).collect();
             TranscriptLine { seq: event.seq, voice, is_first: number == 0, text }
         })
         .collect();
+    // The count tells that lines are missing, and how many.
     if count > lines.len() {
         let text = format!("… {} more lines", count - lines.len());
         lines.push(TranscriptLine { seq: event.seq, voice, is_first: false, text });

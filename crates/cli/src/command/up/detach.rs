@@ -16,8 +16,11 @@ pub(super) fn start(
     global: &Global,
     output: &mut CliOutput,
 ) -> Result<Completion, CliError> {
+    // The same program, also if `PATH` has another version.
     let mut command = Command::new(std::env::current_exe()?);
+    // Absolute: the daemon runs in `/`.
     command.arg("--journal").arg(std::path::absolute(world::folder(global)?)?);
+    // As JSON, so that the one line of readiness can be parsed.
     command.args(["--json", "up"]);
     if let Some(home) = home {
         command.arg("--home").arg(home);
@@ -25,13 +28,17 @@ pub(super) fn start(
     // A process group of its own, so that Ctrl-C in this terminal does not reach it.
     let mut child = command
         .process_group(0)
+        // A daemon in the folder of the user would keep that disk from being unmounted.
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        // A daemon that cannot start says why here. Later both pipes are closed, and it ignores
+        // that.
         .stderr(Stdio::piped())
         .spawn()?;
     let stdout = child.stdout.take().expect("stdout is piped");
     let mut line = String::new();
+    // The first line means that the bus answers; an end without one means failure.
     BufReader::new(stdout).read_line(&mut line)?;
     if line.is_empty() {
         return Err(refused(child)?);
@@ -52,6 +59,7 @@ fn refused(mut child: Child) -> Result<CliError, CliError> {
         stderr.read_to_string(&mut words)?;
     }
     child.wait()?;
+    // The error is the last line that is JSON; warnings may stand before it.
     let told: serde_json::Value =
         words.lines().rev().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
     let text = |name: &str| told["error"][name].as_str().map(str::to_owned);

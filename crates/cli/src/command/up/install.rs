@@ -29,14 +29,17 @@ pub(in crate::command) fn install(
     global: &Global,
     output: &mut CliOutput,
 ) -> Result<Completion, CliError> {
+    // systemd and launchd need an absolute path.
     let program = std::env::current_exe()?;
     let journal = match &global.journal {
+        // The service runs in another folder.
         Some(journal) => Some(std::path::absolute(journal)?),
         None => None,
     };
     let manager = ServiceManager::of_this_system()?;
     let text = manager.text(&program, journal.as_deref());
     let path = manager.path;
+    // Unchanged files keep their time, and the user need not reload.
     let changed = fs::read_to_string(&path).ok().as_deref() != Some(&text);
     if changed {
         write_file(&path, &text).map_err(|error| io_error("write", &path, &error))?;
@@ -55,6 +58,7 @@ pub(in crate::command) fn install(
 pub(super) fn uninstall(output: &mut CliOutput) -> Result<Completion, CliError> {
     let manager = ServiceManager::of_this_system()?;
     let path = manager.path;
+    // Only the file goes: the printed command stops the service.
     let changed = match fs::remove_file(&path) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
@@ -100,6 +104,7 @@ enum ManagerKind {
 impl ServiceManager {
     fn of_this_system() -> Result<ServiceManager, CliError> {
         if cfg!(target_os = "macos") {
+            // By convention the file is named after the label.
             let path = world::home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
             return Ok(ServiceManager { kind: ManagerKind::Launchd, path });
         }
@@ -127,6 +132,7 @@ impl ManagerKind {
 fn systemd_unit(program: &Path, journal: Option<&Path>) -> String {
     let words = start_command(program, journal);
     let words: Vec<String> = words.iter().map(|word| quote_systemd(word)).collect();
+    // `mixed` signals the daemon alone at first, since it stops its own tasks.
     format!(
         "[Unit]\n\
          Description=Hansard, the record of AI coding sessions\n\
@@ -150,7 +156,9 @@ fn quote_systemd(word: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in word.chars() {
         match letter {
+            // Inside quotes systemd reads backslashes as escapes.
             '"' | '\\' => quoted.extend(['\\', letter]),
+            // `%` begins a specifier and `$` a variable, also inside quotes.
             '%' | '$' => quoted.extend([letter, letter]),
             letter => quoted.push(letter),
         }
@@ -201,6 +209,7 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
+    // In the same folder: a rename works only inside one file system.
     let beside = path.with_extension("tmp");
     fs::write(&beside, text)?;
     fs::rename(&beside, path)
