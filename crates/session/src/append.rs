@@ -20,6 +20,8 @@ use crate::{OpenWork, Scope, Session, SessionError, check_batch};
 impl Session {
     /// Appends one event.
     pub fn append(&self, draft: Draft) -> Result<EventReceipt, SessionError> {
+        // The journal gives one receipt for every draft of a batch, so a batch of one has exactly
+        // one.
         let mut appended = self.append_batch(vec![draft])?;
         Ok(appended.remove(0))
     }
@@ -100,11 +102,14 @@ impl Session {
         match submitted.ticket.wait() {
             Ok(receipt) => {
                 let mut appended = receipt.events;
+                // Behind the receipts of this batch stand those of a session that began beside it.
                 appended.truncate(drafts.len());
                 self.fold_committed(submitted.generation, &appended);
                 Ok(appended)
             }
             Err(error) => {
+                // The queue still holds events that were not recorded. The next append must start
+                // from the recorded state.
                 self.append_state().mark_stale(submitted.generation);
                 Err(error.into())
             }
@@ -124,6 +129,7 @@ impl Session {
             return Err(SessionError::ReadOnly(self.session_id().clone()));
         }
         let mut state = self.append_state();
+        // A state that was just reloaded has nothing to gain from a second reload below.
         let mut is_fresh = state.is_stale;
         if is_fresh {
             self.reload(&mut state)?;
@@ -144,6 +150,8 @@ impl Session {
         let reader = self.reader();
         let mut batch = Batch::hosted().with_all(drafts.iter().cloned());
         batch = match state.queued.back() {
+            // A number alone is not enough behind a queued event: if its batch fails, another
+            // writer can record a different event under the same number.
             Some(last) => batch.expecting_event(self.session_id().clone(), tail, last.id),
             None => batch.expecting(self.session_id().clone(), tail),
         };
@@ -157,9 +165,13 @@ impl Session {
             let first = (beside.first_events)(SessionTail { seq: tail, event_id: last })?;
             let before = OpenWork::new(beside.session_id.clone());
             let past = SessionReader::new(self.journal().clone(), beside.session_id.clone());
+            // The new session obeys the same rules. Tail 0 makes the journal refuse an id that is
+            // in use.
             check_batch(&before, &first, &past)?;
             batch = batch.with_all(first).expecting(beside.session_id.clone(), 0);
         }
+        // Only a batch that the journal accepted may be built upon: an early return leaves the
+        // state as it was.
         let ticket = self.journal().submit(batch)?;
         state.open_work = checked.state;
         state.queued.extend(checked.new);
@@ -180,6 +192,7 @@ impl Session {
         }
         let reader = self.reader();
         let mut past = QueuedLookup::new(&reader);
+        // The reader sees committed events only. A result may answer a call that is still queued.
         state.queued.iter().for_each(|event| past.push(event.clone()));
         Ok(check_new(&state.open_work, drafts, &past)?)
     }
@@ -187,6 +200,7 @@ impl Session {
     /// Replaces the queue by the recorded state. Batches that are queued now and turn out to be
     /// behind unknown events get a conflict and are checked again.
     fn reload(&self, state: &mut AppendState) -> Result<(), SessionError> {
+        // The caller holds `append_state`; taking `state` second keeps the lock order.
         let mut current = self.state();
         current.catch_up(&self.reader())?;
         state.reload(current.live.open_work.clone());
@@ -199,14 +213,17 @@ impl Session {
         let last = appended.iter().map(|appended| appended.seq).max().unwrap_or(0);
         let mut state = self.append_state();
         // All events queued before a committed one are committed too, so this thread takes and
-        // folds them as well. A thread whose events were taken by another one must not return
+        // folds them as well. If another thread took the events of this one, it must not return
         // before they are folded: it waits here for the lock of the folded state, which the other
         // thread acquired before it released the queue.
         let committed = state.take_up_to(generation, last);
         let mut current = self.state();
         drop(state);
+        // Threads arrive here in any order, so an earlier commit must not move the tail back.
         current.known_tail = current.known_tail.max(last);
         let reader = self.reader();
+        // The append has succeeded. An error here would make the caller append the same events
+        // again.
         let _ = current.fold_all(&committed, &reader);
         current.save_if_due(&reader);
     }
@@ -260,6 +277,8 @@ impl AppendState {
     }
 
     fn mark_stale(&mut self, generation: u64) {
+        // A batch of an older generation failed because of a queue that a reload has replaced
+        // since.
         self.is_stale |= generation == self.generation;
     }
 
@@ -267,6 +286,7 @@ impl AppendState {
         if generation != self.generation {
             return Vec::new();
         }
+        // Events are queued in the order of their numbers.
         let count = self.queued.partition_point(|event| event.seq <= seq);
         self.queued.drain(..count).collect()
     }

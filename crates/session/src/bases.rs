@@ -53,6 +53,8 @@ impl Session {
         let long = self.with_view(|view, log| compaction::long_outputs(view, log, options))?;
         let mut replaced = Vec::with_capacity(long.len());
         for output in &long {
+            // Bodies are stored before the compaction refers to them. A crash in between leaves
+            // artifacts that no entry uses, and a second try stores the same ids.
             replaced.push(output.replaced_by(&self.store_output(output)?.id));
         }
         let compaction =

@@ -36,16 +36,19 @@ impl Denials {
                 self.in_a_row = self.in_a_row.saturating_add(1);
                 self.longest = self.longest.max(self.in_a_row);
             }
+            // The policy allows again, so the row is over. `longest` stays: only a person switches
+            // it on.
             (Decision::Allow, true) => self.in_a_row = 0,
             (Decision::Allow, false) if is_person(resolved.by.as_deref()) => {
                 *self = Denials::default();
             }
-            // A person who denies agrees with the policy; this does not switch it on again.
+            // A denial by a person agrees with the policy and does not switch it on again.
             _ => {}
         }
     }
 }
 
 fn is_person(by: Option<&str>) -> bool {
+    // Hosts that do not say are taken for a person, because `automated` is false already.
     by.is_none_or(|by| by == "person")
 }

@@ -52,6 +52,8 @@ impl ViewBuilder {
             base_prefix: list(arranged.base_prefix),
             working_set: files.working_set(self.files_max).map(Arc::new),
             prefix: list(arranged.prefix),
+            // The oracle does not know which entries are still open; only the order of all entries
+            // counts.
             settled: list(arranged.rest),
             tail: Arc::new([]),
             base_repairs: repairs.into(),
@@ -113,16 +115,19 @@ impl<'a> IndexedLog<'a> {
             amended_by: HashMap::new(),
             events,
         };
+        // Events are found by `seq - 1` below, which holds only for a log without gaps.
         for (event, expected) in session.events.iter().zip(1..) {
             if event.seq != expected {
                 let (found, event_id) = (event.seq, event.id);
                 return Err(ViewError::OutOfOrder { expected, found, event_id });
             }
             if let Some(target) = session.amended_seq(event) {
+                // An amendment of an amendment stands where the first event of the chain stands.
                 let place = session.place_of.get(&target).copied().unwrap_or(target);
                 session.place_of.insert(event.seq, place);
                 session.amended_by.insert(place, event.seq);
             }
+            // Noted only now: an event can amend and continue earlier events, never itself.
             session.seq_of.insert(event.id, event.seq);
         }
         session.walk_path();
@@ -146,8 +151,10 @@ impl<'a> IndexedLog<'a> {
             let event = self.event(seq);
             let parent = event
                 .parent_id
+                // A prompt that amends another one is a better account of it and no rewind.
                 .filter(|_| event.kind == Kind::UserPrompt && !self.place_of.contains_key(&seq))
                 .and_then(|id| self.seq_of.get(&id).copied())
+                // A parent must come earlier, or the walk would not end.
                 .filter(|parent| *parent < seq);
             seq = parent.unwrap_or(seq - 1);
         }
@@ -187,6 +194,7 @@ impl<'a> IndexedLog<'a> {
             dormant: false,
             in_base: false,
         }));
+        // A dormant piece may never be shown, so its amendment is no change of the history.
         for piece in stream.iter().filter(|piece| !piece.dormant) {
             let is_amended = matches!(piece.body, PieceBody::Event(_));
             if is_amended && piece.event.seq != piece.place && piece.event.kind.is_shown() {

@@ -59,14 +59,20 @@ impl Session {
             spec.child_id.clone().unwrap_or_else(|| self.host().new_event_id(now).to_string());
         let session_id = match spec.session_id.clone() {
             Some(session_id) => session_id,
+            // A caller's child id may not be a valid session id; then the caller has to give one.
             None => SessionId::new(&child_id).map_err(ReadError::from)?,
         };
         let request = spec.request(child_id.clone(), &session_id)?;
         let requested = self.draft(&request)?;
         let scope = Scope::of_child(&request);
+        // Called under the append lock, and again after each conflict: only then is it known behind
+        // which event the child begins.
         let begin = |point: SessionTail| {
             let parent = match request.mode {
+                // A fork begins before the request, which is no part of the history that it
+                // inherits.
                 Some(ChildMode::Fork) => (SessionMode::Fork, point.seq, point.event_id),
+                // Any other child names the request, which is the next event of the parent.
                 _ => (SessionMode::Child, point.seq + 1, Some(requested.id)),
             };
             let drafts = self.first_events(&request, &spec.messages, &session_id, parent)?;
@@ -74,6 +80,8 @@ impl Session {
         };
         let beside = NewSession { session_id: session_id.clone(), first_events: &begin };
         match self.append_beside(std::slice::from_ref(&requested), Some(&beside)) {
+            // Conflicts of the parent are tried again in `append_beside`. This one is about the
+            // child.
             Err(SessionError::Append(AppendError::Conflict { session_id, .. })) => {
                 return Err(SessionError::SessionExists(session_id));
             }
@@ -96,6 +104,7 @@ impl Session {
             mode: Some(mode),
             ..SessionStarted::default()
         };
+        // What the caller says takes the place of the prompt that the mode would give.
         let own = first_prompt(request).map(Content::text).filter(|_| messages.is_empty());
         let prompts = messages.iter().cloned().chain(own);
         let mut drafts = vec![self.draft_for(session_id, &started)?];
@@ -150,6 +159,7 @@ impl Session {
 
     fn is_detached(&self, child_id: &str) -> Result<bool, SessionError> {
         let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
+        // Only the request says it, and the open work does not keep it.
         let request = events.iter().find_map(|event| event.readable::<ChildRequested>());
         let members = request.and_then(|request| request.metadata?.members()).unwrap_or_default();
         Ok(members.iter().any(|(name, value)| name == DETACHED && value.get() == "true"))
@@ -172,6 +182,7 @@ impl Session {
     /// How the log names a child, also one that has ended.
     fn named_child(&self, child_id: &str) -> Result<ChildRef, SessionError> {
         let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
+        // A fork shows children of its parent, which are not its own to start or cancel.
         let mut own = events.iter().filter(|event| event.fork_origin().is_none());
         own.find_map(|event| ChildRef::read(event)).ok_or_else(|| self.no_child(child_id))
     }

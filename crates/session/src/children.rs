@@ -77,11 +77,13 @@ impl Children {
         {
             (ChildStep::To(status), Some(child)) => child.go_on(event, status),
             (ChildStep::To(status), None) => {
+                // Not always a request: an observed log may begin in the middle of a child's life.
                 let mut child = ChildRun::first_seen(event, named, status.clone());
                 child.go_on(event, status);
                 self.by_id.insert(child.child_id.clone(), child);
             }
             (ChildStep::Illegal { from }, Some(child)) => {
+                // The log is kept as it is. The state stays, and the reader is told.
                 let why = format!("it is {from}; `{}` cannot follow", event.kind);
                 child.oddities.push(Oddity::new(event, why));
             }
@@ -104,6 +106,8 @@ impl Children {
     pub(crate) fn finish(mut self) -> Vec<ChildRun> {
         let mut children: Vec<ChildRun> = self.by_id.into_values().collect();
         for child in &mut children {
+            // Joined only now, because artifacts are recorded before the end and may come before
+            // the request.
             child.artifacts = self.artifacts.remove(&child.child_id).unwrap_or_default();
         }
         children.sort_by(|a, b| (a.requested_at, &a.child_id).cmp(&(b.requested_at, &b.child_id)));
@@ -133,6 +137,7 @@ impl ChildRun {
     }
 
     fn go_on(&mut self, event: &Event, status: ChildStatus) {
+        // A reason belongs to one status: a child that goes on is no longer blocked for it.
         self.reason = None;
         if let Some(request) = event.readable::<ChildRequested>() {
             self.mode = request.mode;
@@ -149,6 +154,7 @@ impl ChildRun {
             self.reason = Some(blocked.reason);
         }
         let has_ended = !is_open(&status);
+        // A merge comes after the end and must not move it.
         if has_ended && self.ended_at.is_none() {
             self.ended_at = Some(event.created_at);
         }

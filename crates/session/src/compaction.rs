@@ -93,11 +93,13 @@ pub fn long_outputs(
 ) -> Result<Vec<LongOutput>, ViewError> {
     let Some(covered) = view.coverable(log)? else { return Ok(Vec::new()) };
     let effective = view.effective(log)?.clone();
+    // The newest outputs are what the model works with right now.
     let old = effective.len().saturating_sub(options.keep);
     let long = effective.entries().take(old).filter_map(|entry| {
         let (Some(note), Some(event_id)) = (&entry.note, entry.event_id) else { return None };
         let place = view.place(entry.seq?);
         let text = entry.text();
+        // A text that was replaced before is short already, or was chosen by the host.
         let is_long = text.len() > options.output_max && entry.replaced.is_empty();
         (is_long && place <= covered.seq).then(|| LongOutput {
             seq: place,
@@ -173,6 +175,7 @@ pub fn captured(
     let seq = view.up_to_seq();
     let Some(event) = log.event(seq)? else { return Ok(None) };
     let covered = Covered { seq, event_id: event.id };
+    // The agent has dropped its older talk, so none of it may stay in our view.
     let options = CompactionOptions { keep: 0, ..options.clone() };
     replace(view, log, "captured", covered, summary, &options)
 }
@@ -191,9 +194,11 @@ fn replace(
         .entries()
         .filter(|entry| !entry.is_prefix() && begins_in(entry, covered))
         .collect();
+    // Prefix context is not counted: it stays anyway.
     let kept_from = kept_from(&talk, options.keep);
     // A derived entry, the working set, is made again from the file lists.
     for entry in effective.entries().filter(|entry| entry.is_prefix()) {
+        // The new summary covers what the old one did.
         let is_replaced = entry.context_kind == Some(ContextKind::Summary);
         let is_derived = entry.event_id.is_none();
         if !is_replaced && !is_derived {
@@ -217,6 +222,7 @@ fn replace(
         ..SavedEntry::default()
     }));
     entries.extend(rest);
+    // A base without entries is not used; see `Why::NoEntries`.
     let is_usable = !entries.is_empty();
     Ok(is_usable.then(|| compaction(strategy, covered, entries, files, options)))
 }
@@ -250,6 +256,8 @@ fn files(view: &EffectiveView, covered: Covered, options: &CompactionOptions) ->
 
 /// Whether an entry begins in the covered events.
 fn begins_in(entry: &HistoryEntry, covered: Covered) -> bool {
+    // An entry without sources is a text of the base or the working set. Both lie before every new
+    // cutoff.
     entry.sources.is_empty() || entry.sources.iter().any(|seq| *seq <= covered.seq)
 }
 
@@ -280,6 +288,7 @@ fn saved(entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
             ..SavedEntry::default()
         });
     }
+    // Sources behind the cutoff are read from the log again, together with everything behind it.
     let sources = entry.sources.iter().filter(|seq| **seq <= covered.seq);
     list.extend(sources.map(
         |seq| match entry.replaced.iter().find(|replaced| replaced.seq == *seq) {

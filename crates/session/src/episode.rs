@@ -53,6 +53,7 @@ pub fn distill(run: &Run) -> Episode {
             }
         }
         let said = step.output.joined_text();
+        // The last such answer wins: earlier ones were followed by more work.
         if step.calls.is_empty() && !said.trim().is_empty() {
             episode.conclusion = Some(said);
         }
@@ -90,13 +91,14 @@ impl Episodes {
         self.0.iter().filter(move |episode| episode.session_id == *session_id)
     }
 
-    /// The episodes whose text has all the words, case aside, newest first.
+    /// The episodes with all the words in their text, case aside, newest first.
     pub fn search(&self, words: &str, limit: usize) -> Vec<&Episode> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let fits = |episode: &&Episode| {
             let text = episode.text().to_lowercase();
             words.iter().all(|word| text.contains(word.as_str()))
         };
+        // No words would fit every episode.
         if words.is_empty() {
             return Vec::new();
         }
@@ -120,5 +122,6 @@ fn answered(step: &RunStep) -> Vec<(&RunCall, &RunResult)> {
 
 fn episode_id(session_id: &SessionId, last_seq: u64) -> String {
     let identity = format!("episode:{last_seq}");
+    // A fixed time: the id must not depend on when the run was distilled.
     EventId::derived(Time::EPOCH, "hansard", session_id.as_str(), identity.as_bytes()).to_string()
 }

@@ -52,6 +52,7 @@ pub fn find_execution(
     past: &dyn EventLookup,
     key: &str,
 ) -> Result<Option<ToolExecution>, ReadError> {
+    // A blank key names no call; all calls without a key would share it.
     if key.trim().is_empty() {
         return Ok(None);
     }
@@ -69,10 +70,12 @@ pub fn find_execution(
     let seq = known.seq;
     let same_id = past.find(&call_id)?;
     if execution.call.is_none() {
+        // Providers reuse call ids, so the nearest call before the start is meant.
         execution.call = same_id.iter().rfind(|event| is_call(event) && event.seq < seq).cloned();
     }
     if execution.result.is_none() {
         let later = same_id.into_iter().skip_while(|event| event.seq <= seq);
+        // Up to the next call of this id. A result with a key of its own belongs to another try.
         execution.result = later.take_while(|event| !is_call(event)).find(is_keyless);
     }
     Ok(Some(execution))
@@ -86,10 +89,12 @@ impl ToolExecution {
             match event.kind {
                 Kind::ToolCall => {
                     execution =
+                        // A new call under the same key begins a new occurrence.
                         ToolExecution { call: Some(event.clone()), ..ToolExecution::default() };
                 }
                 Kind::ToolStarted => {
                     execution.started = Some(event.clone());
+                    // The tool was started again behind this result, so its end is open again.
                     execution.result = None;
                 }
                 Kind::ToolResult if execution.result.is_none() => {
@@ -109,6 +114,7 @@ pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction 
     if let Some(result) = &execution.result {
         return CallAction::Return(Box::new(result.clone()));
     }
+    // Called but never started: nothing has happened yet.
     let Some(started) = &execution.started else { return CallAction::Run };
     let recorded = started.readable::<ToolStarted>().map(|started| started.effect);
     match recorded.iter().map(care).fold(care(effect), Ord::max) {
@@ -118,7 +124,7 @@ pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction 
     }
 }
 
-/// Builds the result of a call that was started and whose end is unknown, with its partial output.
+/// Builds the result of a call that was started and has no known end, with its partial output.
 pub fn lost(
     call_id: &str,
     tool: &str,
@@ -144,6 +150,7 @@ pub fn lost(
 /// The output of a call as far as it was stored before the result, of its newest occurrence.
 pub fn partial_output(past: &dyn EventLookup, call_id: &str) -> Result<Option<String>, ReadError> {
     let events = past.find(&EventKey::new(KeyFamily::Call, call_id))?;
+    // Output before the newest call of this id belongs to an earlier call.
     let begin = events.iter().rposition(is_call).unwrap_or(0);
     let deltas = events[begin..].iter().filter_map(|event| event.readable::<ToolDelta>());
     Ok(deltas.fold(None, |output: Option<String>, delta| match output {

@@ -32,8 +32,11 @@ impl ChildFate {
         let mut end = None;
         for event in events {
             match event.kind {
+                // A child that goes on after an end has not ended.
                 Kind::TurnStarted | Kind::UserPrompt => end = None,
                 Kind::TurnCompleted => end = event.readable::<TurnCompleted>().and_then(turn_end),
+                // An exit behind the end of a turn is the usual one; an exit without it is a
+                // failure.
                 Kind::SessionExited if end.is_none() => {
                     let reason = event.readable::<SessionExited>().and_then(|exit| exit.reason);
                     let error = reason.unwrap_or_else(|| "exited".to_owned());
@@ -44,6 +47,7 @@ impl ChildFate {
         }
         match end {
             Some(ChildFate::Completed { artifact_ids, usage, .. }) => {
+                // Only here, because the conclusion reads the log a second time.
                 ChildFate::Completed { summary: conclusion(events), artifact_ids, usage }
             }
             Some(end) => end,
@@ -64,6 +68,7 @@ fn conclusion(events: &[Event]) -> Option<String> {
         .filter_map(|event| event.readable::<AssistantMessage>())
         .filter(|message| message.message_id == place.message_id.as_deref().unwrap_or_default())
         .collect();
+    // Parts may be recorded in another order than the model said them.
     messages.sort_by_key(|message| message.block);
     let texts: Vec<String> = messages.iter().map(|message| message.content.joined_text()).collect();
     Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
@@ -74,7 +79,9 @@ fn turn_end(completed: TurnCompleted) -> Option<ChildFate> {
         return Some(ChildFate::Failed { error });
     }
     match completed.stop_reason {
+        // The turn is over, the child is not: it goes on when it gets its answer.
         Some(StopReason::Waiting) => Some(ChildFate::Running),
+        // It stopped because of a limit and has not done what it was asked.
         Some(StopReason::MaxTurnsHit | StopReason::BudgetExhausted) => {
             let error = completed.stop_reason?.to_string();
             Some(ChildFate::Failed { error })

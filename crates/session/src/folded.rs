@@ -44,6 +44,8 @@ impl FoldedState {
     pub(crate) fn load(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
         if let Some((live, view)) = saved::load(reader)? {
             self.saved_up_to = live.up_to_seq();
+            // The saved state is at the recorded events already; the caller catches up with later
+            // ones.
             self.known_tail = live.up_to_seq();
             self.live = live;
             self.view = view;
@@ -62,6 +64,8 @@ impl FoldedState {
         reader: &SessionReader,
     ) -> Result<(), SessionError> {
         for event in events {
+            // Another thread may have folded some of them. With a gap before them, all are read
+            // below.
             if event.seq == self.live.up_to_seq() + 1 {
                 self.fold(event, reader)?;
             }
@@ -87,12 +91,16 @@ impl FoldedState {
 
     fn fold(&mut self, event: &Event, reader: &SessionReader) -> Result<(), SessionError> {
         let instead_of = match event.amends() {
+            // The amendment replaces a cost that was counted before. The lookup is paid only by
+            // amendments.
             Some(first) => reader.cost_before(first, event.seq)?,
             None => None,
         };
+        // The view can fail and goes first, so that all states stop at the same event.
         self.view.apply(event, reader)?;
         self.live.apply(event, instead_of);
         self.reducers.retain(|reducer| {
+            // The caller has dropped its `Reduction`: nothing reads this state any more.
             let Some(reducer) = reducer.upgrade() else { return false };
             reducer.lock().unwrap_or_else(PoisonError::into_inner).fold(event);
             true
@@ -108,6 +116,7 @@ impl FoldedState {
         let up_to_seq = self.live.up_to_seq();
         if saved::is_due(up_to_seq, self.saved_up_to) {
             let _ = saved::save(reader, &self.live, &self.view);
+            // Also after a failure, so that a full disk is not tried again with every append.
             self.saved_up_to = up_to_seq;
         }
     }
@@ -128,6 +137,7 @@ impl FoldedState {
         }
         let reduced = Arc::new(Mutex::new(reduced));
         let folded: Arc<Mutex<dyn Fold>> = reduced.clone();
+        // Weak: the session must not keep the state of a caller that has gone.
         self.reducers.push(Arc::downgrade(&folded));
         Ok(Reduction { reduced })
     }

@@ -45,6 +45,7 @@ pub fn fork(
     }
     let tail = host.journal().stat(parent)?.tail_seq;
     let seq = options.at.unwrap_or(tail);
+    // Behind the tail, later events of the parent would become part of the fork.
     if seq > tail {
         let session_id = parent.clone();
         return Err(SessionError::PointOutOfRange { session_id, point: seq, tail });

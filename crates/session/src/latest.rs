@@ -64,6 +64,7 @@ impl Latest {
 
     /// As [`Latest::apply`], for callers that have read the event's part of an answer already.
     pub(crate) fn fold(&mut self, event: &Event, part: Option<&AnswerPart>) {
+        // Any event counts here, talk or not.
         self.event = Some((event.seq, event.id));
         if event.kind.lane() != Lane::Talk {
             return;
@@ -87,6 +88,7 @@ impl Latest {
             part.continues(message_id, answer.is_closed)
         });
         if let Some(answer) = current {
+            // An amendment of a part counts as well: the message is read up to its last event.
             answer.place.last_seq = event.seq;
             answer.has_substance |= part.has_substance;
             answer.has_calls |= part.call.is_some();
@@ -100,6 +102,8 @@ impl Latest {
                 has_calls: part.call.is_some(),
                 is_closed: false,
             };
+            // Whether an answer is final shows only when the next one begins: a call may come as
+            // its last part.
             let before = self.answer.replace(next).filter(LatestAnswer::is_final);
             self.final_answer = before.map(|answer| answer.place).or(self.final_answer.take());
         }
@@ -116,6 +120,7 @@ impl LatestAnswer {
 impl MessagePlace {
     /// Whether an event between the two ends is part of the message.
     pub(crate) fn includes(&self, event: &Event) -> bool {
+        // Without an id only the first event is known to belong to it.
         let Some(message_id) = &self.message_id else { return event.seq == self.first_seq };
         AnswerPart::read(event).is_some_and(|part| part.message_id == *message_id)
     }

@@ -53,6 +53,7 @@ impl EventLookup for QueuedLookup<'_> {
     fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let mut found = self.past.find(key)?;
         let mut keyed = self.keyed.borrow_mut();
+        // Events are only ever added, so the index continues where it stopped.
         for place in keyed.up_to..self.events.len() {
             for key in self.events[place].keys() {
                 keyed.events.entry(key).or_default().push(place);

@@ -112,6 +112,7 @@ impl Mirror {
         let tail = tail(&self.source, &self.session_id);
         // A source that cannot be asked any more has nothing to wait for.
         self.shared.stop_after.store(*tail.as_ref().unwrap_or(&0), Ordering::SeqCst);
+        // A panic of the copier is not repeated here; the events that it copied are in the target.
         let _ = thread.join();
         tail?;
         Ok(())
@@ -147,6 +148,7 @@ impl Copier {
     }
 
     fn copy(&mut self) -> Result<(), SessionError> {
+        // `RUNNING` is larger than any number, so the loop runs until `stop` sets a last event.
         while self.copied < self.stop_after() {
             let (drafts, ended) = self.gather();
             self.put(drafts)?;
@@ -167,6 +169,7 @@ impl Copier {
     fn gather(&mut self) -> (Vec<Draft>, Option<FollowError>) {
         let mut drafts = Vec::new();
         let mut patience = STOP_POLL;
+        // Waits for the first event only; the rest of the batch is what has come by then.
         while drafts.len() < COPY_MAX && self.copied < self.stop_after() {
             match self.subscription.next_within(patience) {
                 Ok(Some(Delivery::Event(recorded))) => {
@@ -174,6 +177,7 @@ impl Copier {
                     drafts.push(recorded.event.draft.clone());
                     patience = Duration::ZERO;
                 }
+                // Notices of the stream, such as being behind, carry no event.
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(ended) => return (drafts, Some(ended)),
@@ -188,6 +192,8 @@ impl Copier {
         for id in drafts.iter().flat_map(|draft| draft.artifact_ids()) {
             self.put_body(&id)?;
         }
+        // An import takes a batch of any size. `COPY_MAX` counts events, and each may be large.
+        // Observed, because the events passed the rules in the source already.
         let receipt = self.target.import(Batch::observed().with_all(drafts))?;
         if receipt.events.iter().any(|appended| appended.outcome == AppendOutcome::Ignored) {
             // An ignored event means that the target has deleted the session. A hosted append
@@ -206,6 +212,7 @@ impl Copier {
             body => body?,
         };
         let known = self.target.artifacts().stat(id);
+        // Copied before, for example by a mirror that was stopped between the body and its event.
         if known.is_ok_and(|known| known.digest == body.body().digest) {
             return Ok(());
         }
@@ -228,6 +235,8 @@ fn last_copied(source: &Journal, target: &Journal, id: &SessionId) -> Result<u64
     if tail(source, id)? == 0 || tail(target, id)? == 0 {
         return Ok(0);
     }
+    // The target may have events of its own behind the copied ones, so the newest shared one
+    // counts.
     for event in target.events(id, Selection::all().newest_first())? {
         if let Some(seq) = source.seq_of(id, event?.id)? {
             return Ok(seq);

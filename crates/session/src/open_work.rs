@@ -104,12 +104,17 @@ impl OpenWork {
             return;
         }
         self.up_to_seq = event.seq;
+        // Clocks of agents and of the host differ, and late records come with old times.
         self.last_at = self.last_at.max(Some(event.created_at));
         if let Some(first) = event.amends() {
+            // An amendment tells an old event better. It must not open or end the work a second
+            // time.
             self.exchange.amend(first, event);
             return;
         }
         if let Some(part) = part {
+            // Before the kinds below: a call is part of an answer, and the answer has to be open to
+            // hold it.
             self.exchange.answer(event, part);
         }
         match event.kind {
@@ -117,9 +122,11 @@ impl OpenWork {
             Kind::ToolStarted => self.exchange.started(event),
             Kind::ToolDelta => self.exchange.delta(event),
             Kind::ToolResult => self.exchange.result(event),
+            // The row of denials is inherited by a fork, unlike the request itself in `apply_own`.
             Kind::ApprovalResolved => self.denials.apply(event),
             _ => {}
         }
+        // A fork shows the beginning of its parent. Turns and requests in there are the parent's.
         if event.fork_origin().is_none()
             && let Err(oddity) = self.apply_own(event)
         {
@@ -154,6 +161,7 @@ impl OpenWork {
 
     fn turn_started(&mut self, event: &Event) -> Result<(), Oddity> {
         let started = event.readable::<TurnStarted>().unwrap_or_default();
+        // A new turn leaves no room for a step of the old one, whether its end was recorded or not.
         self.step = None;
         let turn = OpenTurn {
             opened: Opened::from_event(event),
@@ -212,7 +220,7 @@ impl OpenWork {
         self.exchange.calls()
     }
 
-    /// The first event of the answer whose calls are open; a cutoff has to stop before it.
+    /// The first event of the answer with open calls; a cutoff has to stop before it.
     pub fn open_answer_seq(&self) -> Option<u64> {
         self.exchange.first_seq().filter(|_| !self.calls().is_empty())
     }
@@ -304,6 +312,7 @@ fn give_up_oldest<T>(open: &mut BTreeMap<String, T>, seq: impl Fn(&T) -> u64) ->
     if open.len() <= OPEN_MAX {
         return None;
     }
+    // The maps are ordered by id. This scan happens only above the limit, once for each event.
     let oldest = open.iter().min_by_key(|(_, request)| seq(request)).map(|(id, _)| id.clone())?;
     open.remove(&oldest);
     Some(oldest)

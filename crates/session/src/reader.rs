@@ -43,6 +43,7 @@ impl SessionReader {
 
     /// Events by `seq`, time and kind.
     pub fn events(&self, selection: Selection) -> Result<SessionEvents, ReadError> {
+        // A handle on an earlier state must not show later events, whatever the caller selects.
         let to_seq = selection.to_seq.min(self.to_seq);
         let events = self.journal.events(&self.id, selection.up_to(to_seq))?;
         Ok(SessionEvents(Some(events)))
@@ -66,6 +67,8 @@ impl SessionReader {
         let mut events = Vec::new();
         for event in self.events(selection)? {
             let event = event?;
+            // Between the ends of an answer lie other events, such as starts and results of its
+            // tools.
             if event.seq == place.first_seq || place.includes(&event) {
                 events.push(event);
             }
@@ -77,12 +80,14 @@ impl SessionReader {
     /// amendment.
     pub(crate) fn cost_before(&self, named: EventId, seq: u64) -> Result<Option<Cost>, ReadError> {
         let Some(first) = self.first_account(named, seq)? else { return Ok(None) };
+        // An amendment may name the first event or a later amendment of it.
         let mut accounts = vec![first.id];
         let mut cost = first.cost;
         for event in self.events(Selection::after(first.seq).up_to(seq - 1))? {
             let event = event?;
             if event.amends().is_some_and(|amended| accounts.contains(&amended)) {
                 accounts.push(event.id);
+                // An amendment without a cost keeps the one that was told before.
                 cost = event.cost.or(cost);
             }
         }
@@ -95,6 +100,7 @@ impl SessionReader {
         let mut before = seq;
         let mut first = None;
         loop {
+            // Strictly earlier with every step, so that a chain that names itself ends.
             let place = EventLookup::seq_of(self, named)?.filter(|place| *place < before);
             let Some(event) = place.map(|place| self.event(place)).transpose()?.flatten() else {
                 return Ok(first);
@@ -117,6 +123,7 @@ impl EventLookup for SessionReader {
             Err(ReadError::SessionNotFound(_)) => Vec::new(),
             other => other?,
         };
+        // The index of keys knows the whole session.
         found.retain(|event| event.seq <= self.to_seq);
         Ok(found)
     }

@@ -18,9 +18,9 @@ use journal::ReadError;
 use crate::execution::{lost, partial_output};
 use crate::{ChildFate, EventLookup, OpenCall, OpenChild, OpenWork, Opened};
 
-/// The error of a turn or step whose process is gone.
+/// The error of a turn or step that lost its process.
 const INTERRUPTED: &str = "interrupted";
-/// The error of a child whose process is gone.
+/// The error of a child that lost its process.
 const LOST: &str = "lost";
 const EXPIRED: &str = "expired";
 
@@ -109,10 +109,12 @@ pub fn recover(
         let fate = fate(child);
         push(&child.opened, Left::Child { child: child.clone(), fate });
     }
+    // The groups above were gathered one family after the other.
     left.sort_by_key(|left| left.opened.seq);
     Recovery {
         session_id: open.session_id().clone(),
         now,
+        // The crash came after the last recorded event; the restart may come days later.
         ended_at: open.last_at().unwrap_or(now),
         turn_id: open.turn().and_then(|turn| turn.turn_id.clone()),
         left,
@@ -128,6 +130,7 @@ impl Recovery {
     /// Returns the list without the items that `open` shows as closed.
     pub(crate) fn still_open(&self, open: &OpenWork) -> Recovery {
         let mut recovery = self.clone();
+        // Between the listing and the closing, other processes may have ended a part of the work.
         recovery.left.retain(|left| left.is_open(open));
         recovery
     }
@@ -192,6 +195,7 @@ impl Recovery {
                     },
                 )]
             }
+            // The answer still comes from outside, whatever happened to this process.
             Left::Wait { .. } | Left::Question { .. } => Vec::new(),
             Left::Child { child, fate } => self.end_child(opened, child, fate),
         })
@@ -200,6 +204,7 @@ impl Recovery {
     fn end_child(&self, opened: &Opened, child: &OpenChild, fate: &ChildFate) -> Vec<Draft> {
         let (child_id, child_session_id) = (child.child_id.clone(), child.child_session_id.clone());
         match fate.clone() {
+            // The child writes its own end.
             ChildFate::Running => Vec::new(),
             ChildFate::Completed { summary, artifact_ids, usage } => {
                 let mut drafts = Vec::new();
@@ -248,10 +253,13 @@ impl Recovery {
     }
 
     fn draft<P: Payload>(&self, opened: &Opened, payload: &P) -> Draft {
+        // Two processes that close the same item build the same id, and the journal keeps one of
+        // them.
         let id = closing_id(&self.session_id, opened, P::KIND.as_str());
         let session_id = self.session_id.clone();
         let mut draft = Draft::new(id, session_id, self.ended_at, payload)
             .expect("the payloads of closing events always encode");
+        // The work ended with the crash and was noticed only now.
         draft.observed_at = self.now;
         draft.turn_id = self.turn_id.clone();
         draft
@@ -265,6 +273,7 @@ impl LeftOpen {
             Left::Turn { .. } => open.turn().map(|turn| &turn.opened),
             Left::Step { .. } => open.step().map(|step| &step.opened),
             Left::Call(call) => {
+                // Providers reuse call ids, so the opening event identifies a call.
                 let same = |other: &&OpenCall| other.opened == call.opened;
                 open.calls().iter().find(same).map(|call| &call.opened)
             }
@@ -286,9 +295,12 @@ impl LeftOpen {
         match &self.left {
             Left::Turn { .. } | Left::Step { .. } => Remedy::Close,
             Left::Call(call) => match call.started.as_ref().map(|started| &started.effect) {
+                // The start is recorded before a tool runs, so a call without a start has had no
+                // effect.
                 None => Remedy::MayRun,
                 Some(Effect::ReplaySafe) => Remedy::RunAgain,
                 Some(Effect::Reconcile) => Remedy::AskHost,
+                // An effect that this version does not know may be one that must not happen twice.
                 Some(Effect::NeverReplay | Effect::Other(_)) => Remedy::Close,
             },
             Left::Approval { is_expired: true, .. } => Remedy::Close,

@@ -73,12 +73,14 @@ impl<R: Reducer> Replay<R> {
                 found: event.session_id.clone(),
             });
         }
+        // A gap would give a state that no session ever had.
         let expected = self.next_seq();
         if event.seq != expected {
             let found = event.seq;
             return Err(ReplayError::BadSeq { event_id: event.id, expected, found });
         }
         self.target.get_or_insert_with(|| event.session_id.clone());
+        // There is no log to look into, so the replay remembers the costs itself.
         let instead_of = self.counted.apply(&event);
         let live = self.live.get_or_insert_with(|| LiveState::new(event.session_id.clone()));
         live.apply(&event, instead_of);
@@ -136,6 +138,7 @@ impl<R: Reducer> Replay<R> {
             // The full decoder has the better error.
             Err(_) => return Draft::decode(line).map_err(Undecoded::Bad),
         };
+        // The line names its session; `apply` compares it with the target.
         if known.session_id.is_some_and(|id| !id.trim().is_empty()) {
             return Draft::decode(line).map_err(Undecoded::Bad);
         }

@@ -19,6 +19,7 @@ impl Session {
         let open = self.open_work();
         let mut fates = HashMap::new();
         for child in open.children() {
+            // Read here, because `recover` is pure and cannot report a failed read.
             let fate = self.child_fate(child, is_running(child))?;
             fates.insert(child.child_id.clone(), fate);
         }
@@ -40,6 +41,8 @@ impl Session {
             let closing = recovery.still_open(&self.open_work()).closing(&self.reader())?;
             let mut drafts = Vec::new();
             for draft in closing {
+                // A closing event with the same id is there already, from this process or from
+                // another one.
                 if self.reader().seq_of(draft.id)?.is_none() {
                     drafts.push(draft);
                 }

@@ -1,8 +1,8 @@
 //! The append rules of a hosted session.
 //!
 //! They are pure: the caller passes the state, and older events are looked up by key. An event
-//! whose id the session already has is a retry. It is skipped here, and the journal checks that
-//! its content is the same.
+//! with an id that the session already has is a retry. It is skipped here, and the journal checks
+//! that its content is the same.
 //!
 //! Not here: the expected tail and the commit (`Session`), the shape of payloads (`event`).
 
@@ -48,7 +48,9 @@ pub(crate) fn check_new(
     batch: &[Draft],
     past: &dyn EventLookup,
 ) -> Result<CheckedBatch, RuleViolation> {
+    // The cheap checks come first: they need neither the state nor a lookup in the log.
     check_drafts(batch)?;
+    // A refused batch must leave no trace, so the rules work on a copy.
     let mut state = state.clone();
     let mut past = QueuedLookup::new(past);
     for draft in batch {
@@ -59,11 +61,15 @@ pub(crate) fn check_new(
                 found: draft.session_id.clone(),
             });
         }
+        // A retry after a lost reply brings an event that is recorded already. Its call or request
+        // may be closed by now, and the rules would refuse it.
         if past.seq_of(draft.id)?.is_some() {
             continue;
         }
         BatchRules { state: &state, past: &past, draft }.check()?;
         let event = draft.clone().with_seq(state.up_to_seq() + 1);
+        // Later drafts of the batch are checked behind this one: a call and its result may come
+        // together.
         state.apply(&event);
         past.push(event);
     }
@@ -90,6 +96,7 @@ impl BatchRules<'_> {
             Kind::ExternalInput => self.check_question(),
             Kind::Compaction | Kind::Snapshot => self.check_cutoff(),
             Kind::ContextAdded => self.check_covers(),
+            // Kinds that are not about a child pass there unchecked.
             _ => self.check_child(),
         }
     }
@@ -104,6 +111,7 @@ impl BatchRules<'_> {
 
     fn check_result(&self) -> Result<(), RuleViolation> {
         let Some(result) = self.draft.readable::<ToolResult>() else { return Ok(()) };
+        // The open calls are in the state. Only a refusal pays for the lookups that explain it.
         if self.state.call(&result.call_id, result.idempotency_key.as_deref()).is_some() {
             return Ok(());
         }
@@ -133,7 +141,7 @@ impl BatchRules<'_> {
         Ok(if results >= calls { Unmatched::Answered } else { Unmatched::TalkMovedOn })
     }
 
-    /// Refuses the start of a tool whose result could not be recorded later.
+    /// Refuses the start of a tool if its result could not be recorded later.
     fn check_started(&self) -> Result<(), RuleViolation> {
         let Some(started) = self.draft.readable::<ToolStarted>() else { return Ok(()) };
         match self.state.call(&started.call_id, Some(&started.idempotency_key)) {
@@ -147,6 +155,8 @@ impl BatchRules<'_> {
         let Some(call) = self.state.call(&delta.call_id, None) else {
             return Err(self.illegal_transition(Subject::Call, &delta.call_id, None));
         };
+        // The rules are pure and have no clock, so the times of the events count. A clock that goes
+        // back makes the difference negative, which counts as too soon.
         let too_soon = call.delta_at.is_some_and(|last| {
             self.draft.created_at.nanos() - last.nanos() < DELTA_INTERVAL_NANOS
         });
@@ -180,6 +190,8 @@ impl BatchRules<'_> {
             return Ok(());
         }
         let event_id = self.draft.id;
+        // The request is not open: it was either answered, and the caller is told the recorded
+        // decision, or it never existed. Ids can be used again, so the newest decision counts.
         for event in self.own_events(KeyFamily::Approval, &approval_id)?.iter().rev() {
             if let Some(earlier) = event.readable::<ApprovalResolved>() {
                 let decision = Some(earlier.decision);
@@ -211,6 +223,7 @@ impl BatchRules<'_> {
         if open.contains_key(&wait.wait_id) {
             return Ok(());
         }
+        // The caller learns whether it came late or named a wait that never was.
         let is_known = !self.own_events(KeyFamily::Wait, &wait.wait_id)?.is_empty();
         Err(self.illegal_transition(Subject::Wait, &wait.wait_id, is_known.then_some("resolved")))
     }
@@ -219,9 +232,11 @@ impl BatchRules<'_> {
         let Some(input) = self.draft.readable::<ExternalInput>() else { return Ok(()) };
         match (self.state.question(), input.status) {
             (None, InputStatus::Pending) => Ok(()),
+            // Only one question can be open at a time. The caller has to close the first one.
             (Some(open), InputStatus::Pending) => {
                 Err(self.illegal_transition(Subject::Question, &open.request_id, Some("open")))
             }
+            // An answer must name the open question. A late answer to an earlier one is refused.
             (Some(open), _) if open.request_id == input.request_id => Ok(()),
             _ => {
                 let is_known = !self.own_events(KeyFamily::Question, &input.request_id)?.is_empty();
@@ -242,18 +257,21 @@ impl BatchRules<'_> {
             .map(|snapshot| (snapshot.cutoff_seq, snapshot.cutoff_event_id));
         let Some((cutoff_seq, cutoff_event_id)) = compaction.or(snapshot) else { return Ok(()) };
         let event_id = self.draft.id;
+        // Events behind the state do not exist yet: nothing can have been summarized of them.
         if cutoff_seq > self.state.up_to_seq() {
             let argument = cutoff_seq.to_string();
             let expected = "a cutoff within the session";
             return Err(RuleViolation::BadArgument { event_id, argument, expected });
         }
         if let Some(named) = cutoff_event_id
+            // Number and id are two names of one event. A caller that counted wrong is caught here.
             && self.past.seq_of(named)? != Some(cutoff_seq)
         {
             let argument = named.to_string();
             let expected = "the event at the cutoff";
             return Err(RuleViolation::BadArgument { event_id, argument, expected });
         }
+        // A cutoff inside an open exchange would hide calls that still wait for results.
         match (self.state.open_answer_seq(), self.state.calls().first()) {
             (Some(answer_seq), Some(call)) if cutoff_seq >= answer_seq => {
                 Err(RuleViolation::CutoffInOpenExchange {
@@ -285,6 +303,8 @@ impl BatchRules<'_> {
     /// Resolves a reference by `seq` or by id to the `seq`.
     fn place(&self, named: &Raw) -> Result<u64, RuleViolation> {
         let place = match named.read::<EventId>() {
+            // The id is tried first: a JSON string can only be an id, and a JSON number never
+            // parses as one.
             Ok(id) => self.past.seq_of(id)?,
             Err(_) => named.read::<u64>().ok(),
         };
@@ -309,6 +329,7 @@ impl BatchRules<'_> {
         }
         let from = match self.state.child_status(&named.child_id) {
             Some(status) => Some(status.clone()),
+            // The state forgets children that ended long ago. The log does not.
             None => self.recorded_status(&named.child_id)?,
         };
         match ChildStatus::after(from.as_ref(), kind) {

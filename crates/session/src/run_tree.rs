@@ -57,6 +57,7 @@ impl<L> Tree<L> {
     {
         let mut run = export_run(session_id.clone(), events);
         run.tree_cost = self.count(&session_id, events);
+        // Sessions that name each other as children would never end.
         if !self.met.insert(session_id) {
             run.children.clear();
             return Ok(run);
@@ -88,6 +89,8 @@ impl<L> Tree<L> {
             let Some(cost) = cost else { continue };
             let is_new = self.counted.insert((session_id.clone(), event.id));
             let origin = event.fork_origin();
+            // Several forks in the tree show the same event under ids of their own; its origin is
+            // the same.
             let is_new_origin = origin
                 .is_none_or(|origin| self.counted.insert((origin.session_id, origin.event_id)));
             if is_new && is_new_origin {

@@ -39,6 +39,7 @@ pub(crate) fn save(
 ) -> Result<(), SessionError> {
     let head = SavedState { version: VERSION, live: live.clone() };
     let head = serde_json::to_vec(&head).expect("plain data always encodes");
+    // Length of the head in 8 bytes, the head as JSON, then the packed view.
     let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
     bytes.extend(head);
     bytes.extend(view.save().to_bytes());
@@ -51,6 +52,7 @@ pub(crate) fn save(
 /// ignored.
 pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, SessionError> {
     let saved = reader.journal().saved_view(reader.session_id(), NAME);
+    // A read error is no reason to fail: the log has everything.
     let Ok(Some((up_to_seq, bytes))) = saved else { return Ok(None) };
     // A read-only handle on an earlier state cannot start from a later one.
     if up_to_seq > reader.to_seq() {
@@ -58,6 +60,7 @@ pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, 
     }
     let Some((live, saved)) = decode(&bytes) else { return Ok(None) };
     let is_of_session = live.open_work.session_id() == reader.session_id();
+    // Both halves must stop at the same event, or events would be folded into one of them only.
     if !is_of_session || live.up_to_seq() != up_to_seq || saved.up_to_seq() != up_to_seq {
         return Ok(None);
     }

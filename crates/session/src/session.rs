@@ -86,6 +86,8 @@ impl Session {
 
     fn empty(host: &Host, id: SessionId, point: Option<u64>) -> Session {
         let state = FoldedState::new(id.clone());
+        // Stale from the start: the first append loads the recorded state, and a handle that only
+        // reads never does.
         let append_state = AppendState::new(state.live.open_work.clone(), true);
         Session {
             host: host.clone(),
@@ -103,6 +105,7 @@ impl Session {
             let mut state = session.state();
             state.load(&reader)?;
             state.catch_up(&reader)?;
+            // A state in the past must not replace the newer one that is saved.
             if point.is_none() {
                 state.save_if_due(&reader);
             }
@@ -137,6 +140,7 @@ impl Session {
         let reader = self.reader();
         let mut state = self.state();
         state.catch_up(&reader)?;
+        // A state in the past must not replace the newer one that is saved.
         if !self.is_past() {
             state.save_if_due(&reader);
         }
@@ -232,15 +236,20 @@ impl Session {
         let mut state = self.state_at_tail()?;
         let up_to = state.live.up_to_seq();
         let events = match up_to {
+            // The journal does not know a session without events and would fail.
             0 => SessionEvents::default(),
             _ => self.reader().events(Selection::all().up_to(up_to))?,
         };
+        // The state stays locked from reading the events to adding the reducer, so that no event is
+        // missed or seen twice.
         state.reduce(reducer, events)
     }
 
     /// Follows the session: history and new events as one stream. The session may still be empty.
     pub fn follow(&self, from: FollowFrom, on_lag: OnLag) -> Result<Subscription, SessionError> {
         match self.journal().follow_session(&self.id, from, on_lag) {
+            // A session begins with its first append. One that had events and is not found was
+            // deleted.
             Err(ReadError::SessionNotFound(_)) if self.seq() == 0 => {
                 Ok(self.journal().follow_when_begun(&self.id, from, on_lag)?)
             }
@@ -271,6 +280,7 @@ impl Session {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, FoldedState> {
+        // A panic of a caller's reducer must not make the session unusable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

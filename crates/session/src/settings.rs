@@ -58,6 +58,7 @@ impl SessionSettings {
 }
 
 fn set<T>(setting: &mut Option<T>, new: Option<T>, late: bool) {
+    // An amendment tells about an earlier moment. It must not undo a change that came since.
     if new.is_some() && !(late && setting.is_some()) {
         *setting = new;
     }

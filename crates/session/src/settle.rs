@@ -18,6 +18,7 @@ impl Session {
         let mut refused: Option<ChildStatus> = None;
         loop {
             self.refresh()?;
+            // The end is recorded already; there is nothing left to bring over.
             let Some(child) = self.open_child(child_id) else { return self.child(child_id) };
             let drafts = self.news_of(&child)?;
             if drafts.is_empty() {
@@ -53,6 +54,8 @@ impl Session {
             loop {
                 match news.next_within(patience) {
                     Ok(Some(Delivery::Event(recorded))) => {
+                        // Most events of a busy journal are about other sessions; each settling
+                        // reads the child's log.
                         if self.may_move(&child, &recorded.event) {
                             break;
                         }
@@ -86,6 +89,8 @@ impl Session {
     fn news_of(&self, child: &OpenChild) -> Result<Vec<Draft>, SessionError> {
         let Some(events) = self.child_log(child)? else { return Ok(Vec::new()) };
         let Some(last) = events.last() else { return Ok(Vec::new()) };
+        // Taken as running: without a recorded end this must not declare a child lost. Recovery
+        // does that.
         match ChildFate::from_log(&events, true) {
             ChildFate::Running => self.halt_or_go(child, last),
             fate => self.end(child, fate, &events, last.created_at),
@@ -93,16 +98,20 @@ impl Session {
     }
 
     fn halt_or_go(&self, child: &OpenChild, last: &Event) -> Result<Vec<Draft>, SessionError> {
+        // The child's own state tells whether it waits for an answer.
         let own = Session::open(self.host(), last.session_id.clone())?.open_work();
         let mut news = Vec::new();
         match (blocked(child, &own), &child.status) {
             (Some(_), ChildStatus::Blocked) => {}
             (Some(blocked), status) => {
+                // A child cannot be blocked before it has started, and its start was never
+                // recorded.
                 if *status == ChildStatus::Requested {
                     news.push(self.told(child, last, "started", &started(child))?);
                 }
                 news.push(self.told(child, last, "blocked", &blocked)?);
             }
+            // It got its answer. A second start is the event that says that it runs again.
             (None, ChildStatus::Blocked) => {
                 news.push(self.told(child, last, "goes on", &started(child))?);
             }
@@ -119,6 +128,7 @@ impl Session {
         at: Time,
     ) -> Result<Vec<Draft>, SessionError> {
         let session_id = &events[0].session_id;
+        // Artifacts come before the end, so that a reader of the end finds all of them.
         let left_behind = left_behind(&child.child_id, session_id, events);
         let fate = match fate {
             ChildFate::Completed { summary, usage, .. } => {
@@ -133,6 +143,8 @@ impl Session {
             drafts.push(self.told_at(child, at, &identity, recorded)?);
         }
         let open = self.open_work();
+        // The same events as after a crash, with the same ids: whichever of the two is first
+        // counts.
         let recovery = recover(&open, at, |_| fate.clone());
         let ended = recovery.left().iter().filter(
             |left| matches!(&left.left, Left::Child { child: ended, .. } if ended == child),
@@ -141,13 +153,14 @@ impl Session {
             drafts.extend(recovery.give_up(left, &self.reader())?);
         }
         for draft in &mut drafts {
+            // The child's own time of the end, which recovery does not know.
             draft.created_at = at;
             draft.observed_at = self.host().now();
         }
         Ok(drafts)
     }
 
-    /// A draft about a child whose id follows from what it tells.
+    /// A draft about a child, with an id that follows from what it tells.
     fn told<P: Payload>(
         &self,
         child: &OpenChild,

@@ -27,6 +27,7 @@ pub(crate) fn check_drafts(batch: &[Draft]) -> Result<(), RuleViolation> {
 
 fn check_kind(draft: &Draft) -> Result<(), RuleViolation> {
     match &draft.kind {
+        // Live signals: the complete message follows a delta and is stored.
         Kind::Heartbeat | Kind::AssistantDelta => {
             Err(RuleViolation::LiveOnly { event_id: draft.id, kind: draft.kind.clone() })
         }
@@ -94,6 +95,7 @@ fn check_substance(batch: &[Draft]) -> Result<(), RuleViolation> {
     for draft in batch {
         let Some(part) = AnswerPart::read(draft) else { continue };
         match answers.iter_mut().find(|(id, ..)| *id == part.message_id) {
+            // A call or thinking has substance too, so a message may be empty beside it.
             Some((_, _, said)) => *said |= part.has_substance,
             None => answers.push((part.message_id, draft, part.has_substance)),
         }

@@ -68,10 +68,14 @@ impl Snapshotter {
         if news == 0 {
             return None;
         }
+        // Both limits: the first spares short sessions, the second keeps the snapshots of long ones
+        // few.
         if news >= self.policy.events_max && news >= covered / NEWS_SHARE {
             return Some(Trigger::Count);
         }
         let age = now.nanos() - view.uncovered_at()?.nanos();
+        // Negative if an event comes from a clock that is ahead; the cast would make a huge age of
+        // it.
         let is_old = |age_max: Duration| age >= 0 && age as u128 >= age_max.as_nanos();
         self.policy.age_max.filter(|age_max| is_old(*age_max)).map(|_| Trigger::Time)
     }
@@ -86,6 +90,7 @@ impl Snapshotter {
         log: &dyn EventLog,
     ) -> Result<Option<Snapshot>, ViewError> {
         let is_news = view.newest_base().is_none_or(|(seq, _)| seq < view.up_to_seq());
+        // A snapshot right behind another base would only repeat it.
         if view.is_silent() || !is_news {
             return Ok(None);
         }

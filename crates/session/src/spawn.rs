@@ -30,6 +30,7 @@ pub fn blocked(child: &OpenChild, own: &OpenWork) -> Option<ChildBlocked> {
     if !own.is_waiting() {
         return None;
     }
+    // In the open work, only waits carry a reason.
     let newest = own.waits().values().max_by_key(|wait| wait.opened.seq);
     let reason = newest.and_then(|wait| wait.reason.clone());
     Some(ChildBlocked {
@@ -54,6 +55,7 @@ pub fn left_behind(
         .filter(|recorded| !recorded.artifact.is_file_ref())
         .map(|recorded| {
             let mut artifact = recorded.artifact;
+            // Recorded in the parent's log, the artifact would otherwise look like the parent's.
             artifact.producer_session_id.get_or_insert_with(|| session_id.clone());
             ArtifactRecorded {
                 artifact,

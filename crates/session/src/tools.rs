@@ -44,6 +44,8 @@ impl Session {
         loop {
             self.refresh()?;
             let open = self.open_work();
+            // By the opening event: providers reuse call ids, and the call may have been answered
+            // since.
             let same = |open: &&OpenCall| open.opened.event_id == call.opened.event_id;
             let call = open.calls().iter().find(same).ok_or_else(|| self.not_open(call))?;
             let key = self.call_key(call)?;
@@ -57,6 +59,8 @@ impl Session {
                 idempotency_key: key.clone(),
                 effect: effect.clone(),
             })?;
+            // Only behind the state that the decision was made on. Otherwise two callers could both
+            // begin.
             match self.append_after(open.up_to_seq(), vec![started]) {
                 Ok(_) => return Ok(ToolStart { next, key }),
                 // Another event came in between; another caller may have begun the tool.

@@ -94,15 +94,20 @@ impl View {
     /// Applies the next event. If it fails, the view is unchanged.
     pub fn apply(&mut self, event: &Event, log: &dyn EventLog) -> Result<(), ViewError> {
         let expected = self.up_to_seq + 1;
+        // The path and the marks are numbers of the log. A gap would let them point at wrong
+        // events.
         if event.seq != expected {
             let (found, event_id) = (event.seq, event.id);
             return Err(ViewError::OutOfOrder { expected, found, event_id });
         }
         let is_base = matches!(event.kind, Kind::Compaction | Kind::Snapshot);
         if is_base {
+            // Everything that can fail comes before the first change, so that an error changes
+            // nothing.
             let base = self.read_base(event, log)?;
             self.adopt(base);
         } else if let Some(target) = earlier(event.amends(), event.seq, log)?
+            // Bases count as they are and are not amended; the oracle reads them the same way.
             && self.bases.get(target).is_none()
         {
             self.amends.add(event.seq, target);
@@ -112,6 +117,7 @@ impl View {
             self.replay_from_mark(|mark| mark < place, self.up_to_seq, None, log);
         } else {
             let parent_seq = match event.kind {
+                // Only prompts rewind. Every other event continues after the one before it.
                 Kind::UserPrompt => earlier(event.parent_id, event.seq, log)?,
                 _ => None,
             };
@@ -121,6 +127,7 @@ impl View {
             }
         }
         if matters(&event.kind) {
+            // Set after the event was applied: `continue_after` compares with the state before it.
             self.mattering_seq = event.seq;
         }
         if event.kind.is_shown() {
@@ -131,6 +138,8 @@ impl View {
         if is_base {
             self.uncovered_at = None;
         } else {
+            // Only the first event counts: the age of a snapshot's news is that of its oldest
+            // event.
             self.uncovered_at.get_or_insert(event.created_at);
         }
         Ok(())
@@ -139,6 +148,8 @@ impl View {
     /// Returns the history after the last event. A second call without new events costs nothing.
     pub fn effective(&mut self, log: &dyn EventLog) -> Result<&EffectiveView, ViewError> {
         let mut loaded = match self.loaded.take() {
+            // Taken out and put back, because reading and rendering need the rest of the view by
+            // reference. A failed read leaves `None`, and the next request tries again.
             Some(loaded) => loaded,
             None => self.read_back(log)?,
         };
@@ -206,6 +217,7 @@ impl View {
     pub(crate) fn coverable(&self, log: &dyn EventLog) -> Result<Option<Covered>, ViewError> {
         let open = self.open_at(self.up_to_seq, log)?;
         let seq = match open.and_then(|stretch| stretch.parts.first().copied()) {
+            // Before the answer on its path, which need not be the number before it.
             Some(first) => self.path.before(first),
             None => self.up_to_seq,
         };

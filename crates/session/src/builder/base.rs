@@ -14,7 +14,7 @@ pub(super) struct Chosen {
     snapshot: Option<Base>,
 }
 
-/// A compaction or snapshot whose cutoff is on the path.
+/// A compaction or snapshot with a cutoff on the path.
 struct Base {
     seq: u64,
     is_snapshot: bool,
@@ -41,6 +41,8 @@ impl<'a> IndexedLog<'a> {
     /// The newest usable compaction on the path, and the newest usable snapshot on top of it.
     pub(super) fn choose_base(&self, repairs: &mut Vec<Repair>) -> Chosen {
         let mut chosen = Chosen { compaction: None, snapshot: None };
+        // Newest first: the first usable compaction stands, and those skipped on the way are
+        // repairs.
         for event in self.on_path_back(Kind::Compaction) {
             match self.usable(event) {
                 Ok(base) => {
@@ -53,14 +55,18 @@ impl<'a> IndexedLog<'a> {
         let compaction = chosen.compaction.as_ref();
         let (below_seq, below_cutoff) =
             compaction.map_or((0, 0), |base| (base.seq, base.cutoff_seq));
+        // A snapshot older than the compaction shows the history that the compaction replaced.
         for event in self.on_path_back(Kind::Snapshot).filter(|event| event.seq > below_seq) {
             let found = match event.payload::<Snapshot>() {
+                // Taken on another base, for example on a compaction of a path that was left since.
                 Ok(Some(snapshot)) if snapshot.base_seq.unwrap_or(0) != below_seq => {
                     Err(Why::StaleSnapshot)
                 }
                 _ => self.usable(event),
             };
             match found {
+                // A snapshot that covers less than the compaction would bring back events that it
+                // removed.
                 Ok(base) if base.cutoff_seq >= below_cutoff => {
                     chosen.snapshot = Some(base);
                     break;
@@ -93,6 +99,7 @@ impl<'a> IndexedLog<'a> {
         if let Some(compaction) = event.payload::<Compaction>().map_err(unreadable)? {
             cutoff_seq = compaction.cutoff_seq_at(event.seq);
             cutoff_id = compaction.cutoff_event_id;
+            // Older producers wrote bare messages instead of entries.
             let bare = compaction.entries.is_empty();
             entries = if bare { compaction.messages } else { compaction.entries };
             (read, modified) = (compaction.read_files, compaction.modified_files);
@@ -103,6 +110,7 @@ impl<'a> IndexedLog<'a> {
             (read, modified) = (snapshot.read_files, snapshot.modified_files);
         }
         let cutoff_seq = self.cutoff(cutoff_seq, cutoff_id).ok_or(Why::CutoffNotFound)?;
+        // A base can only cover what was there before it.
         if cutoff_seq >= event.seq {
             return Err(Why::CutoffNotFound);
         }
@@ -121,6 +129,7 @@ impl<'a> IndexedLog<'a> {
     /// The cutoff by number and by id; they may not contradict each other.
     fn cutoff(&self, seq: u64, id: Option<EventId>) -> Option<u64> {
         let by_id = match id {
+            // An id that is not in the log is no cutoff, whatever the number says.
             Some(id) => *self.seq_of.get(&id)?,
             None => seq,
         };
@@ -143,6 +152,7 @@ impl<'a> IndexedLog<'a> {
         };
         expansion.take_up(top);
         if let Some(compaction) = &chosen.compaction {
+            // The snapshot on top may not refer to the compaction. Its files count all the same.
             expansion.expanded.insert(compaction.seq, compaction.files.clone());
         }
         repairs.append(&mut expansion.repairs);
@@ -160,6 +170,7 @@ impl<'a> IndexedLog<'a> {
             let event = self.speaker(place);
             let said = Contribution::from_event(event);
             if event.kind == Kind::UserPrompt {
+                // A prompt ends the exchange: calls without results stay without.
                 (open, places, waiting) = (None, Vec::new(), Vec::new());
             } else if let Some(id) = said.message_id() {
                 if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
@@ -168,6 +179,7 @@ impl<'a> IndexedLog<'a> {
                 }
                 places.push(place);
                 if let Contribution::Call(call) = &said
+                    // A result cannot name a call without an id, so such a call does not wait.
                     && !call.call_id.trim().is_empty()
                 {
                     waiting.push(call.call_id.clone());
@@ -177,6 +189,7 @@ impl<'a> IndexedLog<'a> {
                     Contribution::Result(result) => {
                         *answered = true;
                         places.push(place);
+                        // One result answers one call, also where an answer uses an id twice.
                         if let Some(at) = waiting.iter().position(|id| *id == result.call_id) {
                             waiting.remove(at);
                         }
@@ -196,12 +209,12 @@ struct Expansion<'a, 's> {
     pieces: Vec<HistoryPiece<'a>>,
     /// By place, where in `pieces` it stands.
     placed: HashMap<u64, usize>,
-    /// Bases whose entries are taken up, and the files they name.
+    /// The bases taken up so far, and the files they name.
     expanded: BTreeMap<u64, FileLists>,
     repairs: Vec<Repair>,
 }
 
-/// A base whose entries are being taken up.
+/// A base in the middle of being taken up, entry by entry.
 struct BaseFrame {
     seq: u64,
     is_snapshot: bool,
@@ -223,6 +236,8 @@ impl<'a> Expansion<'a, '_> {
         self.expanded.insert(top.seq, top.files.clone());
         while let Some(frame) = frames.last_mut() {
             let (seq, cutoff_seq) = (frame.seq, frame.cutoff_seq);
+            // Only the first entry can hand the lead down: a snapshot that begins with texts of its
+            // own keeps it.
             let can_lead = seq == leader && frame.is_untouched && frame.is_snapshot;
             frame.is_untouched = false;
             if let Some(entry) = frame.entries.next() {
@@ -232,8 +247,11 @@ impl<'a> Expansion<'a, '_> {
                 }
                 continue;
             }
+            // All entries of the frame are placed, so `reenter` can tell what the base shows of the
+            // answer.
             self.reenter(cutoff_seq);
             if seq == leader {
+                // The pieces so far are those of the leader and of what it refers to.
                 self.pieces.iter_mut().for_each(|piece| piece.in_base = true);
             }
             frames.pop();
@@ -250,6 +268,7 @@ impl<'a> Expansion<'a, '_> {
         let named = entry.event_id.and_then(|id| self.session.seq_of.get(&id).copied());
         match (entry.seq, entry.to_seq) {
             (Some(from_seq), Some(to_seq)) => {
+                // A range that runs backwards holds no place; the loop below finds none.
                 if from_seq > to_seq {
                     self.repair(base_seq, Why::EntryNotFound);
                 }
@@ -262,6 +281,7 @@ impl<'a> Expansion<'a, '_> {
                 }
                 None
             }
+            // A text given in full. An event id beside it only says where the text comes from.
             (None, _) if entry.content.is_some() => {
                 if named.is_some_and(|seq| seq > cutoff_seq) {
                     self.repair(base_seq, Why::EntryBeyondCutoff);
@@ -290,7 +310,10 @@ impl<'a> Expansion<'a, '_> {
         base_seq: u64,
         cutoff_seq: u64,
     ) -> Option<BaseFrame> {
+        // A reference to an amendment means the place that the amendment speaks at.
         let place = self.session.place_of.get(&seq).copied().unwrap_or(seq);
+        // Hostile or damaged payloads refer to later events, to themselves or to a path that was
+        // left.
         if seq >= base_seq || !self.session.is_on_path(place) {
             self.repair(base_seq, Why::EntryNotFound);
             return None;
@@ -305,6 +328,7 @@ impl<'a> Expansion<'a, '_> {
                 self.repair(base_seq, Why::EntryBeyondCutoff);
                 return None;
             }
+            // Two references to one base expand it once. This also ends cycles.
             let is_new = self.expanded.insert(base.seq, base.files.clone()).is_none();
             return is_new.then(|| BaseFrame::from_base(&base));
         }
@@ -350,6 +374,7 @@ impl<'a> Expansion<'a, '_> {
 
     fn repair(&mut self, seq: u64, why: Why) {
         let repair = Repair { seq, why };
+        // A base with a thousand bad entries has one fault, told once.
         if !self.repairs.contains(&repair) {
             self.repairs.push(repair);
         }

@@ -35,6 +35,8 @@ pub(super) fn arrange(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repair>) ->
                     continue;
                 }
                 if matches!(item, PairItem::Context(_)) && !entry.is_prefix() {
+                    // An answer is shown in one piece. Context that came before its last part or
+                    // result therefore moves behind it.
                     let joined_later = pairs.last_joined.get(&answers.stretch_of[at]);
                     if joined_later.is_some_and(|last| *last > at) {
                         note(Why::Moved);
@@ -49,15 +51,18 @@ pub(super) fn arrange(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repair>) ->
             }
             PairItem::Part(_) => {
                 let parts = &answers.parts[answers.answer_of[&at]];
+                // The part came after other talk and still names this answer.
                 let is_late = answers.stretch_of[at] != answers.stretch_of[parts[0]];
                 if is_late && !piece.dormant {
                     note(Why::LatePart);
                 }
+                // The whole answer with its results is shown where its first part stands.
                 if parts[0] == at {
                     let answer = AnswerAt { items: &items, stream, pairs: &pairs, parts };
                     arranged.rest.extend(answer.entries(repairs).into_iter().map(Arc::new));
                 }
             }
+            // Results come with their answers. Starts only fill gaps in the note of a result.
             PairItem::Result(_) | PairItem::Started(_) | PairItem::Nothing => {}
         }
     }
@@ -96,6 +101,7 @@ impl PairItem {
                 let entry = HistoryEntry::said_by(piece.event, piece.place, Role::User, content);
                 PairItem::Prompt(Ok(entry.replace(replaced)))
             }
+            // The user did speak, so what was open before is over although the words are lost.
             Contribution::Unreadable(error) if piece.event.kind == event::Kind::UserPrompt => {
                 PairItem::Prompt(Err(Why::Unreadable(error)))
             }
@@ -141,16 +147,20 @@ fn gather_answers(items: &[PairItem]) -> Answers {
             PairItem::Part(said) => {
                 let id = said.message_id().unwrap_or_default();
                 let answer = match open {
+                    // Providers stream one message as several events; these share its id.
                     Some((open, answer)) if joins(open, has_result, id) => answer,
                     _ => {
                         stretch += 1;
                         has_result = false;
+                        // A known id brings a late part back to its answer, in a stretch of its
+                        // own.
                         by_id.get(id).copied().unwrap_or(answers.parts.len())
                     }
                 };
                 if answer == answers.parts.len() {
                     answers.parts.push(Vec::new());
                 }
+                // A blank id names nothing and must not gather unrelated answers.
                 if !id.is_empty() {
                     by_id.insert(id, answer);
                 }
@@ -182,6 +192,8 @@ fn pair(
     repairs: &mut Vec<Repair>,
 ) -> Pairs {
     let mut pairs = Pairs::default();
+    // Keyed by stretch too: a result never answers a call from before the talk moved on. The queues
+    // give the first result to the first of several calls with one id.
     let mut unanswered: HashMap<(usize, &str), VecDeque<usize>> = HashMap::new();
     let mut unstarted = unanswered.clone();
     for (at, item) in items.iter().enumerate() {
@@ -204,12 +216,15 @@ fn pair(
             }
             PairItem::Result(result) => {
                 let calls = unanswered.get_mut(&(stretch, result.call_id.as_str()));
+                // An emptied queue stays in the map, which tells a second result from one without a
+                // call.
                 let why = if calls.is_some() { Why::SecondResult } else { Why::NoCall };
                 match calls.and_then(VecDeque::pop_front) {
                     Some(call) => {
                         pairs.result_of.insert(call, at);
                         pairs.last_joined.insert(stretch, at);
                     }
+                    // The base covers this result. Its absence is no repair of the history.
                     None if stream[at].dormant => {}
                     None => repairs.push(Repair { seq: stream[at].event.seq, why }),
                 }
@@ -232,6 +247,7 @@ struct AnswerAt<'t> {
 impl AnswerAt<'_> {
     /// The answer and its results, as far as anything is left of it.
     fn entries(&self, repairs: &mut Vec<Repair>) -> Vec<HistoryEntry> {
+        // Everything of this answer is covered by the base and no later result brings it back.
         if !self.is_awake() {
             return Vec::new();
         }
@@ -272,6 +288,8 @@ impl AnswerAt<'_> {
         }
         answer.content = Arc::new(Content(content));
         if answer.content.0.is_empty() && answer.thinking.is_empty() && answer.calls.is_empty() {
+            // The calls that were left out are repairs already; a second one would count them
+            // twice.
             if !has_calls {
                 repairs.push(Repair { seq: first.event.seq, why: Why::Empty });
             }
@@ -318,6 +336,7 @@ impl AnswerAt<'_> {
         let (Contribution::Call(call), PairItem::Result(result)) =
             (self.said(call_at), &self.items[at])
         else {
+            // `pair` fills `result_of` from calls to results only.
             unreachable!("only results are paired with calls");
         };
         let start_at = self.pairs.start_of.get(&call_at).copied();
@@ -332,6 +351,7 @@ impl AnswerAt<'_> {
         entry.replaced.extend(self.replaced(at).cloned());
         if let Some(start_at) = start_at {
             entry.sources.push(self.stream[start_at].place);
+            // A start stands before its result in the log, and sources are in log order.
             entry.sources.sort_unstable();
         }
         entry

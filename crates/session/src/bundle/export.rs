@@ -59,6 +59,7 @@ impl Exporter<'_> {
             }
         }
         let events = self.events;
+        // The last line carries the count, so that the importer notices a file that was cut off.
         self.line(&BundleLine::End { events })?;
         self.out.flush()?;
         Ok(())
@@ -66,6 +67,7 @@ impl Exporter<'_> {
 
     fn session(&mut self, part: BundleSession) -> Result<(), BundleError> {
         let BundleSession { mut ancestry, inherited_seq, up_to_seq } = part;
+        // Strict: a bundle with a damaged event left out would look complete in the other journal.
         let own = Selection::after(inherited_seq).up_to(up_to_seq).strict();
         let events = self.journal.events(&ancestry.session_id, own).map_err(SessionError::from)?;
         let mut events = events.peekable();
@@ -143,12 +145,15 @@ fn parts(
     let mut up_to_seq = info.tail_seq;
     loop {
         let inherited_seq = info.inherited_seq;
+        // A child that inherits nothing can stand without its parent.
         let parent = info.ancestry.parent_session_id.clone().filter(|_| inherited_seq > 0);
         parts.push(BundleSession::new(info, up_to_seq, parent.is_some()));
         let Some(parent) = parent else { break };
         info = journal.stat(&parent)?;
+        // Of an ancestor only what the descendant shows: the rest is another history.
         up_to_seq = inherited_seq;
     }
+    // The importer needs a parent before the sessions that stand on it.
     parts.reverse();
     if extent == Extent::Tree {
         descendants(journal, root, &mut parts)?;

@@ -25,9 +25,11 @@ pub fn import(journal: &Journal, bundle: &mut dyn BufRead) -> Result<Imported, B
     let described = bundle.described();
     let mut batch = Batch::observed();
     for session in bundle.sessions {
+        // Everything is checked before anything is written.
         let known = known_up_to(journal, &session)?;
         batch = session.announce(batch, known);
         for event in session.events {
+            // `known_up_to` has compared these with ours.
             if known.is_some_and(|tail| event.seq <= tail) {
                 imported.already_recorded += 1;
             } else {
@@ -54,6 +56,7 @@ fn known_up_to(journal: &Journal, session: &IncomingSession) -> Result<Option<u6
     let id = &session.ancestry.session_id;
     let tail = match journal.stat(id) {
         Ok(info) => info.tail_seq,
+        // A deletion is a decision of the user that an import must not undo.
         Err(ReadError::SessionNotFound(_)) => {
             return match journal.deleted_at(id).map_err(SessionError::from)? {
                 Some(at) => Err(SessionError::from(AppendError::Deleted(id.clone(), at)).into()),
@@ -67,12 +70,14 @@ fn known_up_to(journal: &Journal, session: &IncomingSession) -> Result<Option<u6
     let (known, new) = session.events.split_at(session.count_up_to(tail));
     let selection = Selection::after(first.seq.saturating_sub(1));
     let ours = journal.events(id, selection).map_err(SessionError::from)?;
+    // The shared beginning must be the same event by event, or the two histories have diverged.
     for (ours, theirs) in ours.zip(known) {
         let ours = ours.map_err(SessionError::from)?;
         if ours.seq != theirs.seq || !ours.has_same_content(theirs) {
             return diverged(ours.seq);
         }
     }
+    // An event that is new by its number and known by its id stands at another place here.
     for theirs in new {
         if journal.seq_of(id, theirs.id).map_err(SessionError::from)?.is_some() {
             return diverged(theirs.seq);
@@ -104,6 +109,7 @@ impl IncomingSession {
 
     /// Says where the session comes from, if it is new, and that it has not moved since.
     fn announce(&self, batch: Batch, known: Option<u64>) -> Batch {
+        // Another writer may append between the check above and the commit; then the import fails.
         let batch = batch.expecting(self.ancestry.session_id.clone(), known.unwrap_or(0));
         let is_named = self.ancestry.parent_session_id.is_some();
         // A parent that is not in the bundle is known from the session's first event alone, and
@@ -130,6 +136,7 @@ impl Bundle {
         let mut announced = None;
         let mut found = 0;
         for (place, line) in lines.enumerate() {
+            // Lines count from 1, and the header was the first.
             let (line, number) = (line?, place as u64 + 2);
             if line.trim().is_empty() {
                 continue;
@@ -137,6 +144,8 @@ impl Bundle {
             if announced.is_some() {
                 return Err(bad(number, &"it stands behind the end"));
             }
+            // Events are most of a bundle. The first member tells them apart without parsing a line
+            // twice.
             if line.starts_with(EVENT_BEGINS) {
                 found += 1;
                 bundle.take_event(&line, number)?;
@@ -153,6 +162,7 @@ impl Bundle {
         }
         match announced {
             Some(announced) if announced == found => Ok(bundle),
+            // No end at all, or an end that counts another number of events.
             announced => Err(BundleError::Cut { found, announced: announced.unwrap_or(0) }),
         }
     }
@@ -169,12 +179,14 @@ impl Bundle {
     fn take_event(&mut self, line: &str, number: u64) -> Result<(), BundleError> {
         let event = Event::decode(line).map_err(|error| bad(number, &error))?;
         let session = self.sessions.last_mut();
+        // Events follow the line of their session, so they belong to the last one.
         let session = session.filter(|session| session.ancestry.session_id == event.session_id);
         let Some(session) = session else {
             let why = format!("it belongs to session `{}`, which is not open", event.session_id);
             return Err(bad(number, &why));
         };
         let last = session.events.last().map(|last| last.seq);
+        // Checked: a hostile bundle may number an event with the largest number there is.
         if let Some(last) = last.filter(|last| last.checked_add(1) != Some(event.seq)) {
             let why = format!("event {} stands behind event {last}", event.seq);
             return Err(bad(number, &why));

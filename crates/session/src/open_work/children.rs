@@ -66,9 +66,12 @@ impl OpenChildren {
     fn set(&mut self, event: &Event, named: ChildRef, status: ChildStatus) -> Result<(), Oddity> {
         let id = named.child_id.clone();
         if !is_open(&status) {
+            // An end of a child that was never heard of is remembered too: it makes later events
+            // odd.
             self.end(id, status);
             return Ok(());
         }
+        // A later event of a known child must not move the place where it was opened.
         let child = self.open.entry(id).or_insert_with(|| OpenChild {
             child_id: named.child_id,
             child_session_id: named.child_session_id,
@@ -88,6 +91,7 @@ impl OpenChildren {
 
     fn end(&mut self, child_id: String, status: ChildStatus) {
         self.open.remove(&child_id);
+        // `completed` may be followed by `merged`; the child must not take two places in the list.
         self.ended.retain(|(ended, _)| *ended != child_id);
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();

@@ -96,6 +96,7 @@ impl Exchange {
                 .iter()
                 .position(|call| fits(call) && call.idempotency_key.as_deref() == Some(key))
         });
+        // Most observed results carry no key.
         by_key.or_else(|| self.calls.iter().position(fits))
     }
 
@@ -109,6 +110,8 @@ impl Exchange {
             .as_ref()
             .is_some_and(|answer| part.continues(&answer.message_id, answer.has_result));
         if !goes_on {
+            // A new answer ends the exchange before it: calls without a result will not get one any
+            // more.
             self.calls.clear();
             self.answer = Some(OpenAnswer {
                 message_id: part.message_id.clone(),
@@ -124,8 +127,11 @@ impl Exchange {
     }
 
     fn call(&mut self, event: &Event, call: &ToolCall) {
+        // `answer` is the only caller and has opened the answer just before.
         let answer = self.answer.as_mut().expect("a call is part of an answer");
         let index = call.index.unwrap_or(answer.calls_count);
+        // Counted before the checks below, so that the keys of later calls do not depend on what is
+        // skipped.
         answer.calls_count += 1;
         if call.call_id.trim().is_empty() || self.calls.len() == CALLS_MAX {
             return;
@@ -147,6 +153,7 @@ impl Exchange {
         let key = Some(started.idempotency_key).filter(|key| !key.is_empty());
         let Some(place) = self.start_position(&started.call_id, key.as_deref()) else { return };
         let call = &mut self.calls[place];
+        // The start was decided with this key; the result will be looked up under it.
         call.idempotency_key = key.or(call.idempotency_key.take());
         call.started =
             Some(StartedCall { opened: Opened::from_event(event), effect: started.effect });
@@ -159,6 +166,8 @@ impl Exchange {
         if is_keyed {
             return Some(place);
         }
+        // Of two calls with one id the first has begun already, so an unkeyed start means the
+        // second.
         let waiting = |call: &OpenCall| call.call_id == call_id && call.started.is_none();
         self.calls.iter().position(waiting).or(Some(place))
     }
@@ -176,6 +185,7 @@ impl Exchange {
             self.calls.remove(place);
         }
         if let Some(answer) = &mut self.answer {
+            // Also for a result without a call: the agent has moved on from the answer either way.
             answer.has_result = true;
         }
     }
@@ -188,6 +198,7 @@ impl Exchange {
         let Some(fuller) = event.readable::<ToolCall>() else { return };
         call.tool = fuller.tool;
         call.input_digest = input_digest(&fuller.input);
+        // An amendment without a key keeps the recorded one: the tool may have started under it.
         call.idempotency_key = fuller.idempotency_key.or(call.idempotency_key.take());
     }
 
@@ -201,6 +212,8 @@ impl Exchange {
         if let Some(answer) = &mut exchange.answer {
             answer.origin =
                 Some(ForkOrigin { session_id: parent.clone(), event_id: answer.first.event_id });
+            // The origin above keeps the parent's id, so the keys of the calls stay the same in the
+            // fork.
             answer.first.event_id = fresh(answer.first.event_id);
         }
         for call in &mut exchange.calls {

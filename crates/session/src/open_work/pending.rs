@@ -71,6 +71,7 @@ impl Pending {
             entry(KeyFamily::Question, &question.request_id, &question.opened, None)
         });
         let mut list: Vec<Waiting> = approvals.chain(waits).chain(question).collect();
+        // The maps are ordered by id, and users answer what has waited longest.
         list.sort_by_key(|waiting| waiting.since.seq);
         list
     }
@@ -139,6 +140,7 @@ impl Pending {
                     None => Err(odd(event, "question", &input.request_id, "is not open")),
                 }
             }
+            // A status of a newer version says nothing about whether the question is over.
             InputStatus::Other(_) => Ok(()),
         }
     }
@@ -165,6 +167,7 @@ fn insert<T>(
     request: T,
     seq: impl Fn(&T) -> u64,
 ) -> Result<(), Oddity> {
+    // The new request has the highest number, so it is never the one that is given up.
     open.insert(id, request);
     match give_up_oldest(open, seq) {
         Some(oldest) => Err(odd(event, "request", &oldest, "is given up: too many are open")),

@@ -80,9 +80,11 @@ impl Builder {
         let event = told.event;
         let cost = told.cost.unwrap_or_default();
         let at = event.created_at;
+        // Events are in the order of the log, which need not be that of their times.
         self.run.started_at = Some(self.run.started_at.map_or(at, |first| first.min(at)));
         self.run.ended_at = self.run.ended_at.max(Some(at));
         self.run.total_cost += cost;
+        // Children have no place in a step; they are listed beside the turns.
         self.children.apply(event);
         let read = match event.kind {
             Kind::SessionStarted => read(event, |started| self.session_started(event, started)),
@@ -143,6 +145,7 @@ impl Builder {
         self.agent(completed.agent_id);
         let same = |turn: &TurnBuilder| {
             event.turn_id.is_none()
+                // Many agents write no turn ids; a missing one fits every turn.
                 || turn.turn.turn_id.is_none()
                 || turn.turn.turn_id == event.turn_id
         };
@@ -155,6 +158,7 @@ impl Builder {
         turn.stop_reason = completed.stop_reason;
         turn.error = completed.error;
         self.turn = OpenTurn::None;
+        // A step that was open at the end of its turn gets no answer any more.
         self.begun_at = None;
     }
 
@@ -181,12 +185,16 @@ impl Builder {
     fn retry(&mut self, retry: Retry) {
         let current = self.turns.last_mut().and_then(|turn| turn.steps.last_mut());
         match current {
+            // Tools run after the answer, so their retries belong to the step that is there.
             Some(step) if retry.scope == TOOL_SCOPE => step.metrics().retries += 1,
+            // Retries of a request come before its answer. The step that the answer opens takes
+            // them.
             _ => self.retries += 1,
         }
     }
 
     fn prompt(&mut self, event: &Event, prompt: UserPrompt) {
+        // A turn with a recorded start goes on: users send prompts in the middle of it.
         if self.turn == OpenTurn::Implied {
             self.turn = OpenTurn::None;
         }
@@ -209,6 +217,7 @@ impl Builder {
             let last = &self.turns[turn].steps[step];
             part.continues(&last.message_id, last.is_closed).then_some((turn, step))
         });
+        // By id first: a late part goes to its own answer and not to the newest one.
         let place = match named.flatten().copied().or(current) {
             Some(place) => place,
             None => self.open_step(event, &part),
@@ -227,6 +236,7 @@ impl Builder {
                 && turn.turn.turn_id != event.turn_id
         };
         if self.turn == OpenTurn::None || self.turns.last().is_some_and(is_other) {
+            // Agents that record no turns still have them, from prompt to prompt.
             self.open_turn(event, OpenTurn::Implied);
         }
         let input = arrange(std::mem::take(&mut self.gathered));
@@ -246,6 +256,8 @@ impl Builder {
     fn result(&mut self, event: &Event, result: ToolResult, cost: Cost) {
         let last = self.turns.iter().rposition(|turn| !turn.steps.is_empty());
         let last = last.map(|turn| (turn, self.turns[turn].steps.len() - 1));
+        // A result of an unknown call is most likely about the last answer; without any it has no
+        // place.
         let Some((turn, step)) = self.calls.get(&result.call_id).copied().or(last) else {
             self.skip(event, "it stands before any answer".to_owned());
             return;
@@ -253,6 +265,7 @@ impl Builder {
         self.close_answer();
         let mut input = RunInput::from_event(event, "tool", shown(&result));
         input.call_id = Some(result.call_id.clone());
+        // The result is an input of the next step and a result of this one.
         self.gathered.push(input);
         self.turns[turn].steps[step].result(event, result, cost);
     }
@@ -298,6 +311,7 @@ impl RunInput {
 
 /// Prefix context first, the rest as it came.
 fn arrange(mut input: Vec<RunInput>) -> Vec<RunInput> {
+    // The sort is stable, and `false` comes first.
     input.sort_by_key(|input| input.placement != Some(Placement::Prefix));
     input
 }

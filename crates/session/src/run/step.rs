@@ -70,6 +70,7 @@ impl StepBuilder {
     }
 
     pub(super) fn finish(mut self) -> RunStep {
+        // Parts may be recorded in another order than the model said them; the block number tells.
         self.messages.sort_by_key(|(block, _)| *block);
         self.thinking.sort_by_key(|(block, _)| *block);
         self.calls.sort_by_key(|(block, _)| *block);

@@ -94,6 +94,7 @@ impl AnswerBuilder {
                     Some(replaced) => with_text(&message.content, &replaced.text),
                     None => message.content,
                 };
+                // The joined content is out of date.
                 self.content = None;
                 (message.block, BlockBody::Message(content, spoken.replaced.cloned()))
             }
@@ -123,6 +124,8 @@ impl AnswerBuilder {
         if let Ok(call) = free {
             call.start = Some((place, started));
             if let Some((result, entry)) = call.result.take() {
+                // A start may be recorded behind the result of its call. The note is worded again
+                // with it.
                 call.answer(result, entry.as_ref().clone());
             }
         }
@@ -151,6 +154,7 @@ impl AnswerBuilder {
         entries: &mut Vec<Arc<HistoryEntry>>,
         repairs: &mut Vec<Repair>,
     ) {
+        // All of it is covered by a base, and no later part or result has brought it back.
         if !self.is_awake {
             return;
         }
@@ -175,8 +179,11 @@ impl AnswerBuilder {
                     match &call.result {
                         Some((_, entry)) => {
                             answer.calls.push(Arc::clone(&call.call));
+                            // Results follow the answer in the order of its calls, in whatever
+                            // order the tools ended.
                             results.push(Arc::clone(entry));
                         }
+                        // Providers refuse a call without a result, so the call is left out.
                         None => repairs.push(Repair { seq: part.seq, why: Why::NoResult }),
                     }
                 }
@@ -184,6 +191,7 @@ impl AnswerBuilder {
             }
         }
         if answer.content.0.is_empty() && answer.thinking.is_empty() && answer.calls.is_empty() {
+            // Calls that were left out are repairs already.
             if !has_calls {
                 repairs.push(Repair { seq: first.seq, why: Why::Empty });
             }
@@ -216,10 +224,12 @@ impl AnswerBuilder {
         let mut why = Why::NoCall;
         for part in &mut self.parts[self.open_from..] {
             match &mut part.body {
+                // A blank id matches nothing: any result without an id would answer any such call.
                 BlockBody::Call(call) if call.call.call_id == id && !id.trim().is_empty() => {
                     if is_free(call) {
                         return Ok(call);
                     }
+                    // There was a call of this id, and it has its result.
                     why = Why::SecondResult;
                 }
                 _ => {}

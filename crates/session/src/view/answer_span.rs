@@ -40,6 +40,7 @@ impl AnswerSpan {
     ) -> Result<AnswerSpan, ReadError> {
         let mut back: Vec<PlacedContribution> = Vec::new();
         let mut answer: Option<String> = None;
+        // Backwards, because only the end of the path matters and sessions can be very long.
         'back: for range in path.back_from(seq) {
             let (mut to_seq, mut window) = (range.to_seq, WINDOW);
             while to_seq >= range.from_seq {
@@ -47,6 +48,8 @@ impl AnswerSpan {
                 let range = Range { from_seq, to_seq };
                 for heard in read_contributions(range, amends, log)?.into_iter().rev() {
                     let other = match (&answer, heard.said.message_id()) {
+                        // A part with another id belongs to the answer before; the span begins
+                        // behind it.
                         (Some(answer), Some(id)) => answer != id,
                         (None, Some(id)) => {
                             answer = Some(id.to_owned());
@@ -62,6 +65,8 @@ impl AnswerSpan {
                 (to_seq, window) = (from_seq - 1, window * 2);
             }
         }
+        // Parts without ids look alike from behind. Read forwards, `joins` tells their answers
+        // apart.
         Ok(AnswerSpan::last_of(back.into_iter().rev()))
     }
 
@@ -83,6 +88,7 @@ impl AnswerSpan {
                     span.waiting.push(UnansweredCall { call_id: call.call_id, place });
                 }
                 (Contribution::Started(_), Some(_)) => span.places.push(place),
+                // Results before the first part belong to an answer that the walk did not reach.
                 (Contribution::Result(result), Some((_, answered))) => {
                     *answered = true;
                     span.places.push(place);
@@ -142,6 +148,8 @@ pub(crate) fn for_each_account(
     };
     let mut from_seq = range.from_seq;
     for (place, seq) in amends.within(range.from_seq, range.to_seq) {
+        // The log is read in stretches between the amended places, so that places come in order.
+        // The amendment itself stands further behind, often outside of the range.
         plain(from_seq, place - 1, each)?;
         log.read(seq, seq, &mut |event| each(place, event))?;
         from_seq = place + 1;

@@ -50,7 +50,7 @@ pub(crate) struct Bases(Vec<Base>);
 pub(crate) struct Chosen {
     pub(crate) compaction: Option<BaseRoot>,
     pub(crate) snapshot: Option<BaseRoot>,
-    /// The base whose entries have to be read: the newest that is more than an addition.
+    /// The base to read entries from: the newest that is more than an addition.
     pub(crate) root: Option<BaseRoot>,
     /// Newer bases that could not be used; none for a reason means unreadable.
     pub(crate) skipped: Vec<(u64, Option<Why>)>,
@@ -112,9 +112,12 @@ impl Bases {
         // base shows another history and is stale.
         chosen.root = chosen.compaction;
         let below = chosen.compaction.unwrap_or(BaseRoot { seq: 0, cutoff_seq: 0 });
+        // Bases are in log order: behind the compaction, going back, there are only older ones.
         for base in back().take_while(|base| base.seq > below.seq) {
             let BaseKind::Snapshot { base_seq, adds_to } = base.kind else { continue };
             let usable = match base.cutoff {
+                // Not for an unreadable snapshot: its `base_seq` is unknown, and unreadable is the
+                // better reason.
                 Cutoff::At(_) | Cutoff::NotFound if base_seq != below.seq => {
                     Err(Some(Why::StaleSnapshot))
                 }
@@ -124,6 +127,8 @@ impl Bases {
                 Ok(root) if root.cutoff_seq >= below.cutoff_seq => {
                     chosen.snapshot = Some(root);
                     chosen.root = match adds_to {
+                        // 0 stands for no base below. `get` finds none, and the history is read
+                        // from the beginning.
                         Some(seq) => self.get(seq).and_then(Base::root),
                         None => Some(root),
                     };
@@ -181,6 +186,7 @@ impl BasePayload {
                 cutoff_seq: compaction.cutoff_seq_at(event.seq),
                 cutoff_event_id: compaction.cutoff_event_id,
                 entries: match compaction.entries.is_empty() {
+                    // Older producers wrote bare messages instead of entries.
                     true => compaction.messages,
                     false => compaction.entries,
                 },
@@ -204,6 +210,7 @@ impl BasePayload {
     /// which lies before the base.
     pub(crate) fn cutoff(&self, seq: u64, log: &dyn EventLog) -> Result<Cutoff, ViewError> {
         let found = match self.cutoff_event_id {
+            // An id that is not in the log is no cutoff, whatever the number says.
             Some(id) => log.seq_of(id)?.unwrap_or(0),
             None => self.cutoff_seq,
         };

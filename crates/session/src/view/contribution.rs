@@ -16,7 +16,7 @@ pub(crate) enum Contribution {
     Started(ToolStarted),
     Result(ToolResult),
     Context(ContextAdded),
-    /// Talk or context whose payload does not fit.
+    /// Talk or context with a payload that does not fit.
     Unreadable(Box<BadPayload>),
     /// A record of unknown form.
     Unknown,

@@ -109,6 +109,7 @@ impl EffectiveView {
     pub fn strict(&self) -> Result<(), ViewError> {
         let fatal = self.repairs().filter_map(|repair| Some((repair, repair.error()?)));
         let worst = fatal.min_by_key(|(repair, _)| {
+            // Bases sort before events, and newer bases before older ones.
             if is_about_base(repair) { (0, u64::MAX - repair.seq) } else { (1, repair.seq) }
         });
         worst.map_or(Ok(()), |(_, error)| Err(error))

@@ -96,7 +96,7 @@ pub enum Why {
     Amended,
     /// A base that covers up to an event which is not in the log before it.
     CutoffNotFound,
-    /// A base whose cutoff lies on a path that was left.
+    /// A base with a cutoff on a path that was left.
     CutoffOffPath,
     /// A base without any entry.
     NoEntries,
@@ -223,10 +223,12 @@ pub(crate) fn result_content(result: &ToolResult, replaced: Option<&Replaced>) -
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         parts.extend(Content::text(text).0);
     }
+    // A replacement stands for all text of the result. Images stay, since no text replaces them.
     let own = result.parts.iter().filter(|part| replaced.is_none() || part.kind != "text");
     parts.extend(own.cloned());
     let mut content = Content(parts);
     if let Some(error) = result.error.as_deref().filter(|error| !error.trim().is_empty())
+        // Many tools print their error as output too; the model should not read it twice.
         && !content.joined_text().contains(error)
     {
         add_line(&mut content, &format!("Error: {error}"));
@@ -236,6 +238,7 @@ pub(crate) fn result_content(result: &ToolResult, replaced: Option<&Replaced>) -
 
 fn add_line(content: &mut Content, line: &str) {
     match content.0.first_mut() {
+        // Added to the text that is there, so that a result stays one block where it was one.
         Some(ContentPart { kind, text: Some(text), .. }) if kind == "text" => {
             text.push('\n');
             text.push_str(line);
@@ -257,6 +260,8 @@ impl ToolNote {
         };
         ToolNote {
             call_id: call.call_id.clone(),
+            // The call is nearest to what the model said. Observed logs may lack the name in any of
+            // the three.
             name: first([
                 Some(call.tool.as_str()),
                 start.map(|start| start.tool.as_str()),
@@ -284,10 +289,12 @@ pub(crate) fn inline_entry(
 ) -> Result<HistoryEntry, Why> {
     let is_context = saved.context_kind.is_some() || saved.placement.is_some();
     let (kind, role) = match saved.role.as_deref() {
+        // Context is shown as user, whatever role the base gives it.
         _ if is_context => (Kind::ContextAdded, Role::User),
         // A result in full has no call it could belong to.
         Some("tool") => return Err(Why::NoCall),
         Some("assistant") => (Kind::AssistantMessage, Role::Assistant),
+        // No entry ranks above the user; see `Role`.
         Some("user" | "system" | "developer") => (Kind::UserPrompt, Role::User),
         _ => return Err(Why::NoRole),
     };

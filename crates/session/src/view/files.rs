@@ -36,6 +36,7 @@ impl FileLists {
     ) -> FileLists {
         let mut files = FileLists::default();
         for note in entries.into_iter().filter_map(|entry| entry.note.as_ref()) {
+            // A failed edit has changed nothing, and a failed read has shown nothing.
             if note.is_error {
                 continue;
             }
@@ -53,6 +54,7 @@ impl FileLists {
         let files_max = if files_max == 0 { FILES_MAX } else { files_max };
         let modified = last_touches(self.modified.iter().map(String::as_str));
         let known: HashSet<&str> = modified.iter().map(String::as_str).collect();
+        // A file that was read and modified is printed once, as modified.
         let read = self.read.iter().map(String::as_str).filter(|path| !known.contains(path));
         let read = last_touches(read);
         if modified.is_empty() && read.is_empty() {
@@ -142,6 +144,7 @@ fn print_files(text: &mut String, heading: &str, files: &[String], files_max: us
     }
     text.push_str(heading);
     text.push('\n');
+    // The newest touch is last in the list, so the cut drops the oldest files.
     let cut = files.len().saturating_sub(files_max);
     let mut newest: Vec<&str> = files[cut..].iter().map(String::as_str).collect();
     newest.sort_unstable();

@@ -99,6 +99,8 @@ impl Fold {
         match Contribution::from_event(event) {
             Contribution::Prompt(content) => {
                 let entry = HistoryEntry::said_by(event, spoken.place, Role::User, content);
+                // Closed first: the mark has to stand before the prompt, so that a return to it
+                // drops the prompt.
                 self.close(spoken.place);
                 self.entry(entry.replace(spoken.replaced));
             }
@@ -107,6 +109,7 @@ impl Fold {
                 self.context(entry.replace(spoken.replaced));
             }
             Contribution::Started(started) => {
+                // A start without an open answer belongs to talk that is over and fills no gap.
                 if let Some((answer, _)) = self.open_answer() {
                     answer.start(started, spoken.place);
                 }
@@ -114,6 +117,8 @@ impl Fold {
             Contribution::Result(result) => {
                 let given = match self.open_answer() {
                     Some((answer, open)) => {
+                        // Even a result without a call ends a run of parts without ids; see
+                        // `joins`.
                         open.has_result = true;
                         answer.result(result, spoken)
                     }
@@ -121,11 +126,14 @@ impl Fold {
                 };
                 match given {
                     Ok(()) => self.move_contexts(),
+                    // The base covers it. What is missing there is not missing in the history.
                     Err(_) if spoken.is_dormant => {}
                     Err(why) => self.repair(event.seq, why),
                 }
             }
             Contribution::Unreadable(error) => {
+                // The user did speak, so the answer before is over although the words cannot be
+                // read.
                 if event.kind == Kind::UserPrompt {
                     self.close(spoken.place);
                 }
@@ -147,6 +155,7 @@ impl Fold {
         match inline_entry(saved, base_seq, base_id) {
             Ok(entry) if entry.context_kind.is_some() => self.context(entry),
             Ok(entry) => {
+                // An entry in full has no events, so there is no place to set a mark at.
                 self.open = None;
                 self.entry(entry);
             }
@@ -161,6 +170,8 @@ impl Fold {
     /// Settles everything before the open answer.
     pub(crate) fn settle(&mut self) {
         let end = self.settled_items + self.items.len();
+        // Items are counted over the whole history, so that an index stays valid when earlier ones
+        // settle.
         let until = self.open.as_ref().map_or(end, |open| open.item);
         let (mut entries, mut repairs) = (Vec::new(), Vec::new());
         for item in self.items.drain(..until - self.settled_items) {
@@ -168,6 +179,7 @@ impl Fold {
                 FoldItem::Entry(entry) => entries.push(entry),
                 FoldItem::Answer(mut answer) => {
                     answer.render(&mut entries, &mut repairs);
+                    // Answers without an id are not in the map and cannot get late parts.
                     if self.answers.remove(&answer.message_id).is_some() {
                         self.settled_answers.insert(hash(&answer.message_id), answer.place());
                     }
@@ -184,6 +196,7 @@ impl Fold {
     /// caller must fold again. `None` if no mark fits; then the fold is unchanged.
     pub(crate) fn return_to(&mut self, fits: impl Fn(u64) -> bool) -> Option<u64> {
         let at = self.marks.iter().rposition(|mark| fits(mark.place))?;
+        // The mark itself stays: the history before its place is still the same.
         self.marks.truncate(at + 1);
         let mark = self.marks.back()?;
         self.prefix.truncate(mark.prefix);
@@ -193,6 +206,7 @@ impl Fold {
         self.items.clear();
         self.answers.clear();
         self.open = None;
+        // The caller folds a range now; it is settled as a whole at its end.
         self.is_settled = false;
         Some(mark.place)
     }
@@ -217,6 +231,8 @@ impl Fold {
         if !is_same {
             self.open(&id, spoken.place)?;
         }
+        // Context since the last part now stands between two parts of one answer, and moves behind
+        // it.
         self.move_contexts();
         let mut is_late = false;
         if let Some((answer, open)) = self.open_answer() {
@@ -234,6 +250,8 @@ impl Fold {
         let known = self.answers.get(id).copied();
         if known.is_none() {
             if let Some(place) = self.settled_answers.places.get(&hash(id)).copied() {
+                // Settled entries cannot be changed in place. The caller folds again from before
+                // the answer.
                 return Err(LatePart { place });
             }
             self.close(place);
@@ -242,6 +260,7 @@ impl Fold {
         self.open = Some(OpenEntry {
             item,
             has_result: false,
+            // A known answer that is not open any more has seen other talk in between.
             is_late: known.is_some(),
             contexts: Vec::new(),
         });
@@ -286,6 +305,8 @@ impl Fold {
 
     fn context(&mut self, entry: HistoryEntry) {
         let is_between = entry.content.has_substance() && !entry.is_prefix();
+        // Prefix context stands at the beginning anyway, and empty context is not shown: neither
+        // moves.
         if let (true, Some(open), Some(seq)) = (is_between, &mut self.open, entry.seq) {
             open.contexts.push(seq);
         }

@@ -14,6 +14,7 @@ pub(crate) struct List<T> {
 
 impl<T: Clone> List<T> {
     pub(crate) fn push(&mut self, element: T) {
+        // Copies the piece only if an earlier copy of the list still uses it.
         let last = Arc::make_mut(&mut self.last);
         last.push(element);
         if last.len() == PIECE {
@@ -25,6 +26,7 @@ impl<T: Clone> List<T> {
     /// Drops everything from `len` on.
     pub(crate) fn truncate(&mut self, len: usize) {
         if let Some(piece) = self.full.get(len / PIECE) {
+            // The full piece that holds the new end becomes the growing one again.
             self.last = Arc::clone(piece);
             Arc::make_mut(&mut self.full).truncate(len / PIECE);
         }

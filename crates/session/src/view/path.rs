@@ -40,6 +40,11 @@ impl Path {
 
     /// Iterates over the path to `to_seq` as ranges, the newest first.
     pub(crate) fn back_from(&self, to_seq: u64) -> impl Iterator<Item = Range> {
+        // Prompt 6 continues after event 3, so the path to 8 is 6..=8 and then 1..=3:
+        //
+        //   1  2  3  4  5  6  7  8
+        //   ──────┐        ┌──────
+        //         └────────┘
         let mut rewinds = self.rewinds.as_slice();
         let mut to_seq = to_seq;
         std::iter::from_fn(move || {

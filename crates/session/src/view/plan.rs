@@ -71,7 +71,7 @@ struct Planning<'a> {
     plan: Plan,
 }
 
-/// A base whose entries are being taken up.
+/// A base in the middle of being taken up, entry by entry.
 struct PlanFrame {
     root: BaseRoot,
     id: EventId,
@@ -96,6 +96,7 @@ impl Planning<'_> {
         }
         while let Some(frame) = frames.last_mut() {
             let (root, id) = (frame.root, frame.id);
+            // Only the first entry of a snapshot can hand the lead down.
             let can_lead = root.seq == leader && frame.is_untouched && frame.is_snapshot;
             frame.is_untouched = false;
             if let Some(entry) = frame.entries.next() {
@@ -105,6 +106,8 @@ impl Planning<'_> {
                 }
                 continue;
             }
+            // After all entries: only now is it known whether the base shows a part of the open
+            // answer.
             self.reenter(root.cutoff_seq)?;
             if root.seq == leader {
                 self.plan.in_base = self.plan.steps.len();
@@ -123,6 +126,7 @@ impl Planning<'_> {
 
     /// Reads a base and notes its files; `None` if it was read before.
     fn open(&mut self, root: BaseRoot) -> Result<Option<PlanFrame>, ViewError> {
+        // The guard also ends cycles of bases that refer to each other.
         if self.files.contains_key(&root.seq) {
             return Ok(None);
         }
@@ -156,6 +160,7 @@ impl Planning<'_> {
             return Ok(None);
         }
         let named = match (entry.seq, entry.event_id) {
+            // A number needs no lookup, and most entries have one.
             (None, Some(id)) => self.ground.log.seq_of(id)?,
             (seq, _) => seq,
         };
@@ -178,11 +183,14 @@ impl Planning<'_> {
         base: BaseRoot,
     ) -> Result<Option<PlanFrame>, ViewError> {
         let place = self.ground.amends.place(seq);
+        // A damaged payload may refer forward, to itself, or to a path that was left.
         if seq >= base.seq || !covers(&self.on_path, place) {
             self.repair(base.seq, Why::EntryNotFound);
         } else if let Some(below) = self.ground.bases.get(place) {
             match below.root().filter(|below| covers(&self.on_path, below.cutoff_seq)) {
                 None => self.repair(base.seq, Why::EntryNotFound),
+                // The base below would bring in events that this base does not cover; they would
+                // come twice.
                 Some(below) if below.cutoff_seq > base.cutoff_seq => {
                     self.repair(base.seq, Why::EntryBeyondCutoff);
                 }
@@ -202,6 +210,7 @@ impl Planning<'_> {
 
     /// Appends the events of the range that are on the path and not placed yet.
     fn place(&mut self, range: Range, step: fn(Range) -> PlanStep) {
+        // An entry may name a million events; only the ranges of the path cost anything.
         let first = self.on_path.partition_point(|known| known.to_seq < range.from_seq);
         for known in &self.on_path[first..] {
             let from_seq = known.from_seq.max(range.from_seq);
@@ -220,6 +229,7 @@ impl Planning<'_> {
         let Some(span) = AnswerSpan::ending_at(cutoff_seq, path, amends, log)?.open() else {
             return Ok(());
         };
+        // A base that shows a part of the answer has decided what is left of it.
         if !span.parts.iter().any(|place| self.placed.contains(*place)) {
             for place in span.places {
                 self.place(Range { from_seq: place, to_seq: place }, PlanStep::Dormant);
@@ -230,6 +240,7 @@ impl Planning<'_> {
 
     fn repair(&mut self, seq: u64, why: Why) {
         let repair = Repair { seq, why };
+        // One fault of a base is told once, however many entries have it.
         if !self.plan.repairs.contains(&repair) {
             self.plan.repairs.push(repair);
         }
@@ -257,6 +268,7 @@ impl Seqs {
             if next < from_seq {
                 new.push(Range { from_seq: next, to_seq: from_seq - 1 });
             }
+            // `before` may end before the new range begins.
             next = next.max(to_seq + 1);
         }
         if next <= range.to_seq {

@@ -55,6 +55,7 @@ impl SavedView {
     pub fn from_bytes(bytes: &[u8]) -> Option<SavedView> {
         let mut json = Vec::new();
         let packed = zstd::Decoder::new(bytes).ok()?;
+        // Bounded while unpacking: a few damaged bytes may claim to unpack to terabytes.
         packed.take(UNPACKED_MAX).read_to_end(&mut json).ok()?;
         let saved: SavedView = serde_json::from_slice(&json).ok()?;
         (saved.version == VERSION).then_some(saved)
@@ -95,6 +96,7 @@ impl View {
         log: &dyn EventLog,
     ) -> Result<Option<View>, ViewError> {
         let last = log.event(saved.up_to_seq)?.map(|event| event.id);
+        // A log that was replaced since has another event under this number.
         if saved.up_to_seq == 0 || last.is_none() || last != saved.last_id {
             return Ok(None);
         }
@@ -107,6 +109,7 @@ impl View {
         let mut amends = Amends::default();
         amended.into_iter().for_each(|(seq, place)| amends.add(seq, place));
         let bases = Bases::new(saved.bases.clone());
+        // The choice follows from path and bases, so it is made again instead of being saved.
         let chosen = bases.choose(&path, saved.up_to_seq);
         Ok(Some(View {
             options,
@@ -129,6 +132,7 @@ fn steps(pairs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut before = 0;
     pairs
         .map(|(seq, earlier)| {
+            // Both are positive: pairs come in log order, and each names an earlier event.
             let step = (seq - before, seq - earlier);
             before = seq;
             step
@@ -141,6 +145,8 @@ fn pairs(steps: &[(u64, u64)], up_to_seq: u64) -> Option<Vec<(u64, u64)>> {
     let mut seq = 0u64;
     let mut pairs = Vec::with_capacity(steps.len());
     for (forward, back) in steps {
+        // The checksum catches flipped bits; these checks keep numbers that were written wrongly
+        // from leading out of the log.
         seq = seq.checked_add(*forward).filter(|seq| *forward > 0 && *seq <= up_to_seq)?;
         let earlier = seq.checked_sub(*back).filter(|earlier| *back > 0 && *earlier > 0)?;
         pairs.push((seq, earlier));

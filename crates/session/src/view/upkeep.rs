@@ -36,6 +36,7 @@ impl View {
     pub(super) fn continue_after(&mut self, parent_seq: u64, prompt: &Event, log: &dyn EventLog) {
         let prompt_seq = prompt.seq;
         if parent_seq + 1 < prompt_seq {
+            // A parent directly before the prompt is the usual order and no rewind.
             self.path.rewind(Rewind { prompt_seq, parent_seq });
         }
         // Agents name the last message as the parent. Facts after it are left behind all the time,
@@ -43,6 +44,7 @@ impl View {
         if self.mattering_seq <= parent_seq {
             return self.apply_plain(prompt, log);
         }
+        // The rewind may have left a compaction behind, or returned to one.
         let chosen = self.bases.choose(&self.path, prompt_seq);
         if chosen != self.chosen {
             self.chosen = chosen;
@@ -82,6 +84,7 @@ impl View {
         loaded.effective = None;
         let Some(mark) = loaded.fold.return_to(fits) else { return };
         let none = HashMap::new();
+        // Marks stand before an event and begin at 1, so the subtraction cannot underflow.
         for range in self.path.ranges(mark - 1, to_seq) {
             let read = self.read_range(range, &none, false, &mut loaded.fold, log);
             if !matches!(read, Ok(true)) {
@@ -93,6 +96,7 @@ impl View {
         {
             return;
         }
+        // Settled only after the new event: it may be a late part of an answer in the range.
         loaded.fold.settle();
         self.loaded = Some(loaded);
     }
@@ -103,6 +107,8 @@ impl View {
         let is_snapshot = event.kind == Kind::Snapshot;
         let Ok(payload) = BasePayload::read(event) else {
             let kind = match is_snapshot {
+                // Its base is unknown. `choose` reports such a base as unreadable before it looks
+                // at `base_seq`.
                 true => BaseKind::Snapshot { base_seq: 0, adds_to: None },
                 false => BaseKind::Compaction,
             };
@@ -131,6 +137,7 @@ impl View {
         let Cutoff::At(cutoff_seq) = cutoff else { return None };
         let is_plain = self.is_on_path(cutoff_seq)
             && payload.base_seq.unwrap_or(0) == self.compaction_seq().unwrap_or(0)
+            // Files of its own would make the working set differ with and without the snapshot.
             && payload.files == FileLists::default()
             && cutoff_seq >= self.chosen.root.map_or(0, |root| root.cutoff_seq)
             && payload.entries == self.references(cutoff_seq);
@@ -180,6 +187,7 @@ impl View {
                 }
             }
         }
+        // The working set stands between the base and what came later.
         fold.in_base = false;
         let after_seq = self.chosen.root.map_or(0, |root| root.cutoff_seq);
         for range in self.path.ranges(after_seq, self.up_to_seq) {
@@ -207,6 +215,8 @@ impl View {
     ) -> Result<bool, ViewError> {
         let mut is_whole = true;
         for_each_account(range, &self.amends, log, &mut |place, event| {
+            // The repair is told where the amendment is shown, and not for facts the model never
+            // sees.
             if event.seq != place && event.kind.is_shown() && !is_dormant {
                 fold.repair(place, Why::Amended);
             }
@@ -222,6 +232,7 @@ impl View {
         for (seq, why) in &self.chosen.skipped {
             let why = match why {
                 Some(why) => Some(why.clone()),
+                // The reason is an error of the payload and not kept in memory; it is read again.
                 None => log
                     .event(*seq)?
                     .and_then(|event| BasePayload::read(&event).err())
