@@ -49,6 +49,7 @@ fn against_floor(
     batch: usize,
 ) -> Outcome<crate::meter::Race> {
     let rounds = stage.scale.rounds;
+    // Made before the race: both closures need the stage, and only one of them can borrow it.
     let paths: Vec<_> = (0..rounds).map(|_| stage.fresh_path()).collect();
     let mut paths = paths.into_iter();
     race(
@@ -60,8 +61,10 @@ fn against_floor(
 
 /// Inserts the rows into a fresh plain table, so many per transaction.
 fn insert(file: &Path, rows: &[RawRow], batch: usize) -> Outcome<Cost> {
+    // Creating the table is not timed, as opening the journal is not.
     let table = RawTable::create(file)?;
     let (cost, ()) = time(|| rows.chunks(batch).try_for_each(|chunk| table.insert(chunk)))?;
+    // Closed before the file is removed, so that SQLite does not leave its log behind.
     drop(table);
     fs::remove_file(file)?;
     Ok(cost)
@@ -91,6 +94,7 @@ fn in_groups(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()>
 fn submit_all(journal: &Journal, batches: Vec<Batch>) -> Outcome<()> {
     let tickets: Result<Vec<_>, _> =
         batches.into_iter().map(|batch| journal.submit(batch)).collect();
+    // All batches are handed over before the first wait, so that each commit finds many waiting.
     for ticket in tickets? {
         ticket.wait()?;
     }
@@ -126,6 +130,7 @@ fn by_many(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
 
 fn call(journal: &Journal, drafts: &[Draft]) -> Outcome<Cost> {
     let shares: Vec<Vec<Batch>> = drafts
+        // Batches are built before the clock starts; only appending is timed.
         .chunks(drafts.len().div_ceil(CALLERS))
         .map(|share| load::batches(share, 1))
         .collect();
@@ -160,6 +165,8 @@ fn commits_in_log(dir: &Path) -> Outcome<u64> {
             continue;
         }
         let log = fs::read(path)?;
+        // SQLite's write-ahead log: a header of 32 bytes with the page size at byte 8, then frames,
+        // each a header of 24 bytes and one page.
         let Some(page) = log.get(8..12) else { continue };
         let page = u32::from_be_bytes(page.try_into()?) as usize;
         for frame in log[HEADER..].chunks_exact(FRAME_HEADER + page) {

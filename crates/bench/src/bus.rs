@@ -56,6 +56,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     }
     for subscribers in SUBSCRIBERS {
         stage.tell(&format!("{subscribers} subscribers"))?;
+        // The same number of deliveries for every number of subscribers, so that runs take as long.
         let messages = deliveries / subscribers;
         let mut runs: [Vec<BusRun>; 4] = Default::default();
         for _ in 0..stage.scale.rounds {
@@ -111,6 +112,7 @@ struct BusRun {
 impl BusRun {
     fn row(&self, measure: String, floor: &BusRun) -> Row {
         let (ours, other) = (Quantity::PerSecond(self.pace), Quantity::PerSecond(floor.pace));
+        // Infinite where the system does not tell the CPU time, which then counts as zero.
         let cpu_ratio = Some(self.cpu_pace / floor.cpu_pace).filter(|ratio| ratio.is_finite());
         Row { cpu_ratio, ..Row::against(measure, ours, other) }
     }
@@ -141,6 +143,8 @@ fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outco
     Ok(BusRun {
         pace: count / took.wall.as_secs_f64(),
         cpu_pace: count / cpu.as_secs_f64(),
+        // Read while the clients are still connected: their buffers are part of what the server
+        // holds.
         memory: server.memory(&took.streams),
     })
 }
@@ -170,13 +174,16 @@ impl Served {
         let process = match kind {
             Kind::Ours => Process::Ours(world.start(&["bus", "serve", "--socket", &path])),
             Kind::Relay => {
+                // The publisher is a client of the relay, too.
                 let clients = (subscribers + 1).to_string();
                 let mut relay = Command::new(bench);
                 Process::Other(relay.args(["--relay", &path, &clients]).spawn()?)
             }
             Kind::Redis => {
                 let mut redis = Command::new("redis-server");
+                // No TCP and nothing on disk: Redis is measured as a relay of messages.
                 redis.args(["--port", "0", "--save", "", "--appendonly", "no"]);
+                // No limit: by default Redis disconnects a subscriber with a long output buffer.
                 redis.args(["--client-output-buffer-limit", "pubsub 0 0 0", "--unixsocket", &path]);
                 Process::Other(redis.current_dir(world.home()).stdout(Stdio::null()).spawn()?)
             }
@@ -188,6 +195,8 @@ impl Served {
             }
         };
         wait_until(&socket, || socket.exists())?;
+        // Their sockets exist before they listen. Ours and the relay rename a socket that listens.
+        // The relay also counts its clients, so a connection to try it would take a place.
         if matches!(kind, Kind::Redis | Kind::Python) {
             wait_until(&socket, || UnixStream::connect(&socket).is_ok())?;
         }
@@ -246,6 +255,7 @@ fn wait_until(socket: &Path, is_so: impl Fn() -> bool) -> Outcome<()> {
         if Instant::now() > until {
             return Err(format!("no bus listens at `{}`", socket.display()).into());
         }
+        // The wait is short, and a sleep would be longer than it.
         std::thread::yield_now();
     }
     Ok(())
@@ -253,6 +263,8 @@ fn wait_until(socket: &Path, is_so: impl Fn() -> bool) -> Outcome<()> {
 
 fn delay_by_others(is_quick: bool, stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let probes = if is_quick { 200 } else { 1_000 };
+    // A fresh server each time: what one misbehaving client left in the queues must not count
+    // again.
     let alone = delays(&Served::start(Kind::Ours, 0)?.socket, Misbehaviour::None, probes)?;
     for (what, delay) in [("p99", alone.most), ("the worst", alone.worst)] {
         let measure = format!("bus: delay of a delivery, {what}, nobody else");

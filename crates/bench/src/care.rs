@@ -30,6 +30,7 @@ fn at_rest(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let seconds = if stage.scale.rounds > 2 { 10 } else { 2 };
     let scratch = stage.scratch()?;
     load::append(&scratch.journal, &Corpus::new(61).events(100).collect::<Vec<_>>(), 10)?;
+    // The indexer works after the append returns; it has to be at rest, too.
     index_all(&scratch.journal)?;
     let Some(before) = Activity::now() else { return Ok(()) };
     // The channel gets no message: this only waits, and wakes no thread of the journal.
@@ -61,6 +62,7 @@ impl Activity {
         for task in fs::read_dir("/proc/self/task").ok()? {
             let path = task.ok()?.path();
             let name = fs::read_to_string(path.join("comm")).ok()?;
+            // The threads of the bench itself wake as well.
             if name.starts_with("journal") {
                 wakeups += field(&path.join("status"), "voluntary_ctxt_switches:")?;
             }
@@ -85,6 +87,7 @@ fn in_memory(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         let journal = stage::open(&dir)?;
         let session_id = compacted(&journal, events)?;
         black_box(Session::open(&host(&journal), session_id.clone())?.effective()?);
+        // Closed before the other process opens it, so that it starts from what is on the disk.
         drop(journal);
         let program = std::env::current_exe()?;
         let mut command = Command::new(program);
@@ -106,7 +109,9 @@ pub(crate) fn hold(dir: &Path, session_id: &str) -> Outcome<u64> {
     let session = Session::open(&host(&stage::open(dir)?), SessionId::new(session_id)?)?;
     black_box(session.effective()?);
     let kib =
+        // Without pages of files: the system drops those when it needs memory.
         field(Path::new("/proc/self/status"), "RssAnon:").ok_or("the system does not tell")?;
+    // The session must live until the memory was read.
     black_box(&session);
     Ok(kib * 1024)
 }
@@ -119,11 +124,13 @@ fn after_a_crash(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         &Corpus::new(62).events(stage.scale.batched).collect::<Vec<_>>(),
         100,
     )?;
+    // A copy for each round, because opening cleans up and a second opening would be a clean one.
     let copies: Vec<_> = (0..stage.scale.rounds).map(|_| stage.fresh_path()).collect();
     let clean = stage.fresh_path();
     for copy in copies.iter().chain([&clean]) {
         copy_folder(scratch.dir(), copy)?;
     }
+    // The first opening copies the log into the database and leaves a clean journal.
     open_once(&clean)?;
     let mut crashed = copies.iter();
     let race = race(
@@ -148,6 +155,7 @@ fn open_once(dir: &Path) -> Outcome<Cost> {
 
 fn copy_folder(from: &Path, to: &Path) -> Outcome<()> {
     fs::create_dir(to)?;
+    // A journal refuses a folder that other users can read.
     fs::set_permissions(to, fs::metadata(from)?.permissions())?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -28,11 +28,14 @@ pub(crate) const SETTINGS: &str =
 impl RawTable {
     pub(crate) fn create(file: &Path) -> Outcome<RawTable> {
         let db = Connection::open(file)?;
+        // The page size has to be set before the first table is made, and before WAL mode.
         db.pragma_update(None, "page_size", 8_192)?;
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
+        // In pages: 4,096 of 8 KiB are the 32 MiB of `SETTINGS`.
         db.pragma_update(None, "wal_autocheckpoint", 4_096)?;
         db.pragma_update(None, "journal_size_limit", 4 * 1024 * 1024)?;
+        // Negative means KiB.
         db.pragma_update(None, "cache_size", -32 * 1024)?;
         db.pragma_update(None, "mmap_size", 1024 * 1024 * 1024)?;
         db.execute_batch(

@@ -19,7 +19,7 @@ use crate::stage::{self, Stage, disk_bytes};
 /// Forks in one round.
 const FORKS: usize = 100;
 
-/// Forks whose bytes on disk are counted.
+/// Forks made to count their bytes on disk.
 const COUNTED: usize = 2_000;
 
 const GENERATIONS: usize = 10;
@@ -38,6 +38,7 @@ fn of_any_length(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let (long, short) = (session(&journal, 51, events)?, session(&journal, 52, SHORT)?);
     let race = {
         let mut made = 0..;
+        // Both closures draw from one row of numbers: a name can be used once in a journal.
         let names = RefCell::new(made.by_ref());
         let host = host(&journal);
         race(
@@ -52,6 +53,7 @@ fn of_any_length(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     // Closed, a journal has nothing left in its log.
     drop(journal);
     let before = disk_bytes(&dir, &|_| true)?;
+    // Names far behind those of the race. The journal is a temporary and closes with this line.
     forks(&host(&stage::open(&dir)?), &long, COUNTED, &mut (1_000_000..))?;
     let each = disk_bytes(&dir, &|_| true)?.saturating_sub(before) / COUNTED as u64;
     let floor = Quantity::Bytes(16 * 1024);
@@ -68,6 +70,7 @@ fn forks(
 ) -> Outcome<Cost> {
     let names: Result<Vec<SessionId>, _> =
         numbers.take(count).map(|number| SessionId::new(format!("fork {number}"))).collect();
+    // Named before the clock starts.
     let names = names?;
     let (cost, ()) = time(|| {
         for name in names {
@@ -90,6 +93,7 @@ fn through_generations(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         prompt(&host, &child)?;
         id = child;
     }
+    // Each generation adds its first event and a prompt.
     let alone = session(&scratch.journal, 54, events + 2 * GENERATIONS)?;
     let read = |id: &SessionId| {
         let (cost, ()) = time(|| {

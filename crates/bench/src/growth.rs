@@ -38,6 +38,7 @@ fn in_one_session(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         }
         let race = beside_empty(stage, &journal, &mut corpus)?;
         let round = stage.scale.batched / 2;
+        // The race has appended to the session, too.
         recorded += round * (stage.scale.rounds * ROUNDS) as usize;
         points.push((at as u64, race.ours.each(round)));
         let measure = format!("append at {at} events in the session, against an empty journal");
@@ -72,6 +73,7 @@ fn first_after_opening(
         || {
             let draft = Corpus::brief_sessions(99).next().expect("a corpus does not end");
             let cost = first(&empty, draft)?;
+            // The next round needs an empty journal again.
             std::fs::remove_dir_all(&empty)?;
             Ok(cost)
         },
@@ -91,6 +93,7 @@ fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     for at in [1, all / 100, all] {
         stage.tell(&format!("making {at} sessions"))?;
         let events = (at - begun) * Corpus::BRIEF_EVENTS;
+        // About a thousand old sessions, spread over all of them.
         let every = all.div_ceil(1_000);
         let mut count = 0;
         load::fill(&scratch.journal, &mut brief, events, |draft| {
@@ -101,6 +104,7 @@ fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
             Ok(())
         })?;
         begun = at;
+        // Appends to one other session: the many sessions are only there.
         let race = beside_empty(stage, &scratch.journal, &mut corpus)?;
         let round = stage.scale.batched / 2;
         points.push((at as u64, race.ours.each(round)));
@@ -128,6 +132,7 @@ fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 fn beside_empty(stage: &mut Stage, journal: &Journal, corpus: &mut Corpus) -> Outcome<Race> {
     let (rounds, count) = (stage.scale.rounds * ROUNDS, stage.scale.batched / 2);
     let next = |corpus: &mut Corpus| corpus.take(count).collect::<Vec<Draft>>();
+    // Both sides append the same events, generated before the clock starts.
     let mut drafts = Vec::new();
     for _ in 0..rounds {
         drafts.push(next(corpus));

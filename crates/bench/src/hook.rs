@@ -50,6 +50,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         one(&world, event, rounds, "no daemon", report)?;
     }
     let mut daemon = world.start(&["--json", "up"]);
+    // The first line comes when the daemon is ready.
     daemon.line().ok_or("the daemon does not start")?;
     for event in ["PreToolUse", "PermissionRequest", "Stop"] {
         one(&world, event, rounds, "a daemon", report)?;
@@ -100,6 +101,7 @@ fn children_cpu() -> Option<Duration> {
     // The program's name may contain spaces and parentheses, so fields count from the last `)`.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u32>().ok();
+    // `cutime` and `cstime`, fields 16 and 17 of the line. The first behind the name is field 3.
     Some(TICK * (ticks(13)? + ticks(14)?))
 }
 

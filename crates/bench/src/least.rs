@@ -37,6 +37,7 @@ pub(crate) fn take_in(folder: &Path, into: &Path) -> Outcome<()> {
             }
         }
     }
+    // A journal is durable when it is done, so the lower bound is, too.
     packed.sync_all()?;
     Ok(())
 }

@@ -47,10 +47,12 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let mut scribes = sessions_of_yesterday(world.home(), &words)?;
     let running = world.start(&["--json", "--journal", "journal", "ingest"]);
     let mut reader = Reader::open(&world.home().join("journal"))?;
+    // Taking in the history is work and must be over before rest is measured.
     reader.read_until(&last_of(&scribes), &mut |_| {})?;
     at_rest(&running, idle, "of yesterday", report);
     stage.tell("agents write")?;
     at_work(&running, &mut scribes, &words, busy, &mut reader, report)?;
+    // Measured again: capture polls files that were just written more often than old ones.
     at_rest(&running, idle, "that have just become silent", report);
     running.terminate();
     Ok(())
@@ -72,6 +74,7 @@ fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
         for _ in 0..LINES_BEFORE {
             scribe.write(words, now())?;
         }
+        // Capture polls a source more and more rarely while it is quiet; these shall count as old.
         scribe.age(SystemTime::now() - YESTERDAY)?;
         scribes.push(scribe);
     }
@@ -84,6 +87,7 @@ fn at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut R
     let before = running.cpu().zip(running.pauses());
     pause(time);
     let after = running.cpu().zip(running.pauses());
+    // Without `/proc` there is no row, and no failure.
     let Some(((cpu_before, pauses_before), (cpu, pauses))) = before.zip(after) else { return };
     let seconds = time.as_secs();
     let about = format!("{SESSIONS} sessions {which}, {seconds} s");
@@ -115,6 +119,8 @@ fn at_work(
             lines
         });
         let mut take = |created: Time| {
+            // Events of earlier lines may still come: a response of Claude is complete only when
+            // the next one begins.
             if created >= begun {
                 latencies.push(since(created));
             }
@@ -125,6 +131,7 @@ fn at_work(
     });
     let lines: usize = lines.map_err(|error: Box<dyn std::error::Error>| error)?;
     latencies.sort_unstable();
+    // The value that the given share of all lines stays below.
     let at = |share: f64| {
         let place = (latencies.len() as f64 * share) as usize;
         latencies.get(place.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
@@ -153,6 +160,8 @@ pub(crate) fn write(
 ) -> Outcome<usize> {
     let (begun, mut lines) = (Instant::now(), 0);
     while begun.elapsed() < time {
+        // By the clock and not by pauses: a late turn writes more lines, and the rate stays the
+        // same.
         let due = (begun.elapsed().as_secs_f64() * lines_per_second as f64) as usize;
         while lines < due {
             let number = lines % scribes.len();
@@ -188,6 +197,8 @@ impl Reader {
             match Journal::open(dir, &options) {
                 Ok(journal) => return Ok(Reader { journal, next: 1, seen: Last::new() }),
                 Err(error) if Instant::now() > until => return Err(error.into()),
+                // The program makes the journal after it has started, so a failed opening is tried
+                // again.
                 Err(_) => pause(TICK),
             }
         }
@@ -195,12 +206,14 @@ impl Reader {
 
     /// Reads what is new; `take` hears when each of it happened.
     fn read(&mut self, take: &mut dyn FnMut(Time)) -> Outcome<()> {
+        // A page is bounded, so one read may not reach the tail.
         while self.journal.tail()? >= self.next {
             for recorded in self.journal.recorded_from(self.next)? {
                 self.next = recorded.position + 1;
                 let (session, at) = (recorded.event.session_id.as_str(), recorded.event.created_at);
                 take(at);
                 match self.seen.get_mut(session) {
+                    // Events of a session need not come in the order of their times.
                     Some(newest) => *newest = at.max(*newest),
                     None => {
                         self.seen.insert(session.to_owned(), at);
@@ -252,6 +265,7 @@ pub(crate) fn wait_for_rest(running: &RunningProgram) {
         pause(REST);
         let now = running.cpu();
         let has_worked =
+            // Not zero: a program at rest still wakes now and then.
             now.zip(before).is_none_or(|(now, before)| percent(now - before, REST) > 1.0);
         if !has_worked {
             return;

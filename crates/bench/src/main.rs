@@ -93,6 +93,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
+    // The hidden options run one part of a measurement in a process of its own, so that its memory
+    // and CPU time are not mixed with those of the bench.
     if let Some([dir, session_id]) = arguments.hold.as_deref() {
         let bytes = care::hold(Path::new(dir), session_id)?;
         writeln!(io::stdout(), "{bytes}")?;
@@ -105,6 +107,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         return least::take_in(folder, file);
     }
     let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+    // Checked before anything is measured: a full run takes long.
     if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(
             format!("no group is called `{unknown}`; there are {}", names.join(", ")).into()
@@ -122,6 +125,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
             measure(&mut stage, &mut report)?;
         }
     }
+    // Noted again: a neighbour may have started to work in the middle of the run.
     report.note("load", load_average("at the end"));
     let mut out = io::stdout().lock();
     if arguments.json {
@@ -143,6 +147,7 @@ fn load_average(when: &str) -> String {
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        // The first line of `/proc/meminfo` is `MemTotal: N kB`.
         let kib: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
         Some(format!(", {} GiB of memory", kib / (1024 * 1024)))
     });

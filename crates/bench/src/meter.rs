@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 use crate::report::{Quantity, Row};
 
-/// What something took.
+/// The time that a piece of work took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) wall: Duration,
@@ -39,11 +39,12 @@ pub(crate) struct Race {
 /// missing would decide.
 const CPU_MIN: Duration = Duration::from_millis(50);
 
-/// The indexer thread, whose work counts only in measurements of search.
+/// The indexer thread. Its work counts only in measurements of search.
 const INDEXER: &str = "journal indexer";
 
 /// Times what `work` does.
 pub(crate) fn time<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Cost, T)> {
+    // The clock starts last and stops first: reading `/proc` takes time of its own.
     let (cpu, began) = (Cpu::now(), Instant::now());
     let value = work()?;
     let wall = began.elapsed();
@@ -91,6 +92,8 @@ impl Cost {
     fn min(self, other: Cost) -> Cost {
         let cpu = match (self.cpu, other.cpu) {
             (Some(one), Some(other)) => {
+                // Each figure on its own: the round with the best wall time need not be the one
+                // with the best CPU time.
                 Some(Cpu { own: one.own.min(other.own), all: one.all.min(other.all) })
             }
             (one, other) => one.or(other),
@@ -101,6 +104,7 @@ impl Cost {
     /// Replaces the wall time by the CPU time of this thread. For work that one thread does without
     /// waiting, this is the cost regardless of other load on the machine.
     pub(crate) fn at_work(self) -> Cost {
+        // Short work keeps its wall time, see `CPU_MIN`.
         let own = self.cpu.map(|cpu| cpu.own).filter(|own| *own >= CPU_MIN);
         Cost { wall: own.unwrap_or(self.wall), cpu: None }
     }

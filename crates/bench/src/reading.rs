@@ -31,8 +31,11 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 fn last_page(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     for rung in ladder {
+        // More rounds than elsewhere: opening and one page take so little that noise shows.
         let cost = best(rounds * 2, || {
             let (cost, ()) = time(|| {
+                // Opened inside the measurement: a reader that shows the last page has just been
+                // started.
                 let journal = stage::open(&rung.dir)?;
                 let newest = Selection::all().newest_first();
                 for event in journal.events(&rung.session_id, newest)?.take(PAGE) {
@@ -58,6 +61,7 @@ fn everything(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> 
     report.growth(Growth { measure: "read all, each event".to_owned(), points, bar: None });
 
     let rung = longest(ladder);
+    // A second floor follows below. This one only touches the bytes, that one also decodes.
     let race = race(rounds, || read_all(rung), || scan(rung, |_| Ok(())))?.at_work();
     let row = race.row("read all, each event, against a raw range scan", rung.events);
     report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.3 }));
@@ -157,6 +161,7 @@ fn caught_up(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
 fn beside_subscribers(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let drafts: Vec<_> = Corpus::new(22).events(stage.scale.batched / 2).collect();
     let mut points = Vec::new();
+    // With 0 there is still the stuck one, so the points differ only in subscribers that read.
     for subscribers in [0, 10, 100] {
         let cost = best(stage.scale.rounds, || {
             let scratch = stage.scratch()?;
@@ -189,10 +194,12 @@ fn listened(
             });
         }
         for _ in 1..subscribers {
+            // Starting a hundred threads takes time that must not be counted.
             is_ready.recv_timeout(Duration::from_secs(60))?;
         }
         let cost = work();
         drop(stuck);
+        // Ends the streams, or the threads of the scope would wait for events for ever.
         journal.close();
         cost
     })

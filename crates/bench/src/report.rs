@@ -33,7 +33,7 @@ pub(crate) struct Growth {
     pub(crate) bar: Option<Bar>,
 }
 
-/// Something measured, with its unit.
+/// A measured value with its unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Quantity {
     Time(Duration),
@@ -63,6 +63,7 @@ impl Bar {
         match (met, aimed) {
             (true, true) => "met, and its aim",
             (true, false) => "met",
+            // An aim is never easier than what must be met, so the fourth case does not occur.
             _ => "MISSED",
         }
     }
@@ -161,6 +162,7 @@ impl Row {
 impl Growth {
     fn ratio(&self) -> Option<f64> {
         let (first, last) = (self.points.first()?, self.points.last()?);
+        // The points between are for the reader: growth that matters shows at the largest size.
         Some(last.1.value() / first.1.value())
     }
 
@@ -261,6 +263,7 @@ impl<const N: usize> Table<N> {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        // Counted in characters: `µ`, `≤` and `·` have several bytes.
         let width = |column: usize| {
             self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
         };
@@ -270,6 +273,7 @@ impl<const N: usize> Table<N> {
                 |cell: &dyn Fn(usize) -> String| (0..N).map(cell).collect::<Vec<_>>().join(" | ");
             writeln!(out, "| {} |", line(&|at| format!("{:1$}", row[at], widths[at])))?;
             if number == 0 {
+                // Markdown needs three dashes under a heading.
                 writeln!(out, "| {} |", line(&|at| "-".repeat(widths[at].max(3))))?;
             }
         }

@@ -42,6 +42,7 @@ impl Words {
     pub(crate) fn new() -> Words {
         let mut words =
             Words { prompts: vec![], thoughts: vec![], answers: vec![], outputs: vec![] };
+        // Made once, so that generating text takes no time from the agents that write.
         for draft in Corpus::new(71).events(WORDS_EVENTS) {
             let Ok(data) = draft.data.read::<Value>() else { continue };
             let (list, text) = match draft.kind.as_str() {
@@ -60,6 +61,7 @@ impl Words {
 impl Scribe {
     /// Begins session `number` of a home; every second one is of the other agent.
     pub(crate) fn new(home: &Path, number: usize) -> Outcome<Scribe> {
+        // Agents name sessions by UUID and put it into the name of the file.
         let session = format!("{number:08x}-5e55-4000-8000-00000000c0de");
         let (agent, path) = match number % 2 {
             0 => {
@@ -72,6 +74,7 @@ impl Scribe {
             }
         };
         fs::create_dir_all(path.parent().expect("a file lies in a folder"))?;
+        // Kept open and appended to, as agents do.
         let file = File::options().create(true).append(true).open(path)?;
         Ok(Scribe { agent, session, file, lines: 0, last: None })
     }
@@ -88,6 +91,7 @@ impl Scribe {
             Agent::Claude => self.claude(words, at),
             Agent::Codex => self.codex(words, at),
         };
+        // One write for line and line end: a reader that comes in between must not see half a line.
         self.file.write_all(format!("{record}\n").as_bytes())?;
         self.lines += 1;
         self.last = Some(at);
@@ -106,8 +110,11 @@ impl Scribe {
 
     fn claude(&self, words: &Words, at: Time) -> Value {
         let (line, session) = (self.lines, &self.session);
+        // Four lines are one round: answer or prompt, thinking, call, result. The call and its
+        // result share the number of their round.
         let call = format!("toolu_{session}_{}", line / 4);
         let (kind, message) = match line % 4 {
+            // A prompt after every ten rounds.
             0 if line % 40 == 0 => {
                 ("user", json!({"role": "user", "content": self.pick(&words.prompts)}))
             }
@@ -125,6 +132,7 @@ impl Scribe {
                 ("user", json!({"role": "user", "content": [result]}))
             }
         };
+        // Each record names the one before it as its parent, as Claude does.
         let uuid = |line: usize| format!("{session}-{line}");
         json!({
             "parentUuid": line.checked_sub(1).map(uuid), "isSidechain": false,
@@ -151,6 +159,7 @@ impl Scribe {
         let spent = json!({"input_tokens": 60_000 + line, "cached_input_tokens": 50_000,
             "output_tokens": 120, "reasoning_output_tokens": 40, "total_tokens": 60_120 + line});
         let (kind, payload) = match line % 4 {
+            // A rollout of Codex begins with its session and the context of the turn.
             _ if line == 0 => (
                 "session_meta",
                 json!({"id": session, "timestamp": at.to_string(), "cwd": "/home/dev/app",

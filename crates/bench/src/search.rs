@@ -54,9 +54,11 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     kept_current(stage, report)?;
     let dir = stage.fresh_path();
     let mut grown = Grown::new(stage::open(&dir)?, stage.fresh_path())?;
+    // Said first, so that a search has to reach back through everything that comes later.
     grown.say_rare_words()?;
     let all = stage.scale.events;
     let mut costs: Vec<Vec<(u64, Quantity)>> = QUESTIONS.iter().map(|_| Vec::new()).collect();
+    // One journal that grows, so that each size contains the ones before.
     for at in [all / 100, all / 10, all] {
         stage.tell(&format!("filling a journal up to {at} events"))?;
         grown.grow(at)?;
@@ -71,6 +73,8 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     for (question, points) in QUESTIONS.iter().zip(costs) {
         let measure = format!("search, {}", question.name);
         let bar = Bar::AtMost { must: 3.0, aim: 1.5 };
+        // Only this question has the same hits at every size; the others find more as the journal
+        // grows.
         let bar = (question.name == "a rare word").then_some(bar);
         report.growth(Growth { measure, points, bar });
     }
@@ -98,6 +102,8 @@ impl Grown {
         let mut rare = Corpus::one_session(73)
             .filter(|draft| draft.kind == Kind::UserPrompt)
             .take(RARE_COUNT)
+            // The word stands in the text for people, which search indexes and the JSON for `grep`
+            // contains.
             .map(|draft| Draft { text: Some(format!("about {RARE}")), ..draft });
         load::fill(&self.journal, &mut rare, RARE_COUNT, |draft| {
             Ok(writeln!(self.text, "{}", draft.encode())?)
@@ -134,6 +140,7 @@ fn beside_grep(rounds: u32, report: &mut Report, grown: &mut Grown) -> Outcome<(
             || ask(&grown.journal, question),
             || grep(&grown.text_path, question.pattern),
         )?;
+        // Searched once more for the count, outside of the race.
         let found = grown.journal.search(&Query::new(question.query))?;
         let about = if found.total_is_exact { "" } else { "at least " };
         let measure = format!(
@@ -173,6 +180,7 @@ fn kept_current(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
                 for batch in batches {
                     scratch.journal.append(batch)?;
                 }
+                // Inside the measurement: the indexer may be behind when the last append returns.
                 index_all(&scratch.journal)
             })?;
             Ok(cost)
@@ -195,6 +203,7 @@ fn sizes(report: &mut Report, grown: Grown, dir: &Path) -> Outcome<()> {
     grown.journal.close();
     drop(grown);
     let whole = Quantity::Bytes(disk_bytes(dir, &|_| true)?);
+    // The index and other derived data have files of their own and can be deleted.
     let bare = Quantity::Bytes(disk_bytes(dir, &|name| !name.starts_with("derived"))?);
     let measure = "size of the journal with search, against the events' JSON";
     report.row(Row::against(measure, whole, json).bar(Bar::AtMost { must: 0.8, aim: 0.6 }));

@@ -49,6 +49,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let running = world.start(&["--json", "--journal", "journal", "up"]);
     let mut follower = Follower::open(&world.home().join("journal/health"))?;
     wait_for_rest(&running);
+    // Before the subscriptions: what they cost is part of what a watched session costs.
     let before = memory(&running);
     follower.ask(r#"{"type":"subscribe-stream"}"#)?;
     follower.ask(r#"{"type":"subscribe-status"}"#)?;
@@ -85,6 +86,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
             Row::alone(measure, Quantity::Bytes(each))
         }))
     };
+    // The sessions of the first part go on, so that all of them are active at once.
     scribes.extend(begin(SESSIONS..SESSIONS_HELD)?);
     each(&mut scribes, before, "sessions")?.into_iter().for_each(|row| report.row(row));
 
@@ -125,10 +127,12 @@ fn at_work(
         let writing = scope.spawn(|| {
             write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string())
         });
+        // A little longer than the agents write, for the last lines to arrive.
         let until = Instant::now() + time + QUIET;
         while Instant::now() < until {
             let Some(event) = follower.next()? else { continue };
             let created = event.created_at;
+            // Only the first event of a line counts; see above.
             if created >= begun && arrived.insert(event) {
                 latencies.push(since(created));
             }
@@ -164,6 +168,7 @@ impl Follower {
     fn open(health: &Path) -> Outcome<Follower> {
         let until = Instant::now() + PATIENCE;
         let read = |name: &str| std::fs::read_to_string(health.join(name));
+        // The daemon writes this file when it listens.
         while read("http.address").is_err() {
             if Instant::now() > until {
                 return Err("the daemon does not serve HTTP".into());
@@ -178,6 +183,7 @@ impl Follower {
         request.headers_mut().insert("authorization", bearer);
         let (socket, _) =
             tungstenite::client(request, stream).map_err(|error| error.to_string())?;
+        // Without a timeout, `next` would wait for ever once the agents are silent.
         socket.get_ref().set_read_timeout(Some(QUIET))?;
         Ok(Follower { socket })
     }
@@ -196,6 +202,7 @@ impl Follower {
             }
             Ok(_) => Ok(None),
             Err(tungstenite::Error::Io(error))
+                // A read timeout is reported as either of the two, depending on the system.
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
             {
                 Ok(None)

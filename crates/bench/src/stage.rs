@@ -114,6 +114,7 @@ impl Stage {
     fn rung(&mut self, events: usize) -> Outcome<Rung> {
         let (dir, raw) = (self.fresh_path(), self.fresh_path());
         let (journal, raw) = (open(&dir)?, RawTable::create(&raw)?);
+        // The same seed on every rung: the shorter sessions are beginnings of the longest.
         let load = Load::new(Corpus::one_session(21).events(events));
         let session_id = load.drafts[0].session_id.clone();
         load::fill(&journal, &mut load.drafts.into_iter(), events, |_| Ok(()))?;
@@ -130,6 +131,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        // Closed first: the indexer may still write into the folder.
         self.journal.close();
         // What stays goes with the folder around it.
         let _ = fs::remove_dir_all(&self.dir);
@@ -141,7 +143,7 @@ pub(crate) fn open(dir: &Path) -> Outcome<Journal> {
     Ok(Journal::open_or_create(dir, &Options::default())?)
 }
 
-/// Bytes of all files in a folder and below whose name `counts`.
+/// Bytes of all files in a folder and below, if `counts` accepts the name.
 pub(crate) fn disk_bytes(dir: &Path, counts: &dyn Fn(&str) -> bool) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {

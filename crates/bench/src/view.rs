@@ -63,18 +63,21 @@ fn look_after_each(host: &Host, session: &Session, times: &mut Vec<Duration>) ->
             at,
             &UserPrompt::new(content),
         )?;
+        // Appended past the session, as another process would: only the look is timed.
         host.journal().append(Batch::observed().with(draft))?;
         let (cost, ()) = time(|| {
             session.refresh()?;
             black_box(session.effective()?.len());
             Ok(())
         })?;
+        // Wall time of single looks: they are too short for the CPU clock.
         times.push(cost.wall);
     }
     Ok(())
 }
 
-/// Opening a session whose history is mostly behind a compaction: equal views, logs of any length.
+/// Opening a session with most of its history behind a compaction: equal views, logs of any
+/// length.
 fn cold(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let longest = stage.scale.session_events;
     let rounds = stage.scale.rounds;
@@ -85,6 +88,7 @@ fn cold(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         // Opening once saves the view; what is measured starts from what is on the disk.
         black_box(Session::open(&host(&scratch.journal), session_id.clone())?.effective()?);
         let cost = best(rounds * 2, || {
+            // A journal opened again, so that nothing of the session is in memory.
             let host = host(&stage::open(scratch.dir())?);
             let (cost, len) = time(|| {
                 let session = Session::open(&host, session_id.clone())?;
@@ -122,6 +126,7 @@ pub(crate) fn compacted(journal: &Journal, events: usize) -> Outcome<SessionId> 
         entries: vec![summary],
         ..Compaction::default()
     };
+    // The time of the last event, with a tail that the corpus does not draw.
     let (id, session_id) = (last.id.with_tail([0xcc; 10]), last.session_id);
     let draft = Draft::new(id, session_id.clone(), last.created_at, &compaction)?;
     journal.append(Batch::observed().with(draft))?;

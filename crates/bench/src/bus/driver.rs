@@ -51,11 +51,14 @@ pub(crate) fn deliver(
         // It hears itself, and has to read it.
         streams.push(publisher.try_clone()?);
     } else {
+        // Redis answers every `PUBLISH`. Unread answers would fill the socket and block the server.
         drain(publisher.try_clone()?);
     }
+    // All messages have the same length, so counting bytes counts messages.
     let unit = speech.delivered().len() as u64;
     let progress = Arc::new(Progress::default());
     let began = Instant::now();
+    // One thread reads for all subscribers: a thread for each would measure the scheduler.
     let reader = std::thread::spawn({
         let progress = Arc::clone(&progress);
         move || {
@@ -68,6 +71,8 @@ pub(crate) fn deliver(
     let mut sent = 0;
     while sent < messages {
         let count = BURST.min(ahead).min(messages - sent);
+        // Waits before the write: a server that drops messages of slow clients must have no reason
+        // to.
         progress.wait_for(sent as u64, ahead as u64)?;
         write_all(&mut publisher, &burst[..message.len() * count])?;
         sent += count;
@@ -101,6 +106,7 @@ impl Speech {
 }
 
 fn line(len: usize) -> Vec<u8> {
+    // A valid message of the bus, padded to exactly `len` bytes with its line end.
     let head = r#"{"tract":"bench","event":"tick","ts":1700000000000,"text":""#;
     let text = "x".repeat(len - head.len() - "\"}\n".len());
     format!("{head}{text}\"}}\n").into_bytes()
@@ -153,6 +159,8 @@ struct Progress {
 impl Progress {
     fn tell(&self, slowest: u64) {
         self.slowest.store(slowest, Ordering::Release);
+        // The lock orders this notification after the check in `wait_for`: without it the
+        // notification could fall between the check and the wait, and be lost.
         let _held = self.lock.lock();
         self.news.notify_all();
     }
@@ -162,6 +170,7 @@ impl Progress {
         let mut held = self.lock.lock().map_err(|_| "a thread has panicked")?;
         while sent > self.slowest.load(Ordering::Acquire) + ahead {
             let left = until.saturating_duration_since(Instant::now());
+            // The time limit turns a lost message into an error instead of a bench that hangs.
             if left.is_zero() {
                 return Err("messages have been lost on the way".into());
             }
@@ -193,6 +202,7 @@ fn read_all(
         }
         for event in &events {
             let number = event.token().0;
+            // The poll reports a change once, so each stream is read until it has no more.
             loop {
                 match (&streams[number]).read(&mut buffer) {
                     Ok(0) => return Err("a server has hung up".into()),
@@ -202,6 +212,7 @@ fn read_all(
                 }
             }
         }
+        // Told once for each round of the poll, not for each read.
         progress.tell(heard.iter().min().copied().unwrap_or(0) / unit);
     }
     Ok(streams)

@@ -67,6 +67,7 @@ pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcom
         Misbehaviour::None => {}
         Misbehaviour::Stuck(count) => {
             for _ in 0..count {
+                // Connected and never read: the server has to hold or drop what is meant for them.
                 stuck.push(UnixStream::connect(path)?);
             }
         }
@@ -78,6 +79,8 @@ pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcom
             let stream = UnixStream::connect(path)?;
             let reader = stream.try_clone()?;
             threads.push(spawn(&stop, move || flood(&stream)));
+            // It reads its own echo, so that it floods and is not stuck as well. The thread ends
+            // with the connection.
             std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
         }
         Misbehaviour::OneShots => {
@@ -86,6 +89,7 @@ pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcom
         }
     }
     let delays = probe(path, BACKLOG, |number| number < probes);
+    // Also after a failed probe: the threads would otherwise go on for ever.
     stop.store(true, Ordering::Release);
     drop(stuck);
     for thread in threads {
@@ -110,6 +114,7 @@ pub(super) fn probe(
 ) -> Outcome<Delays> {
     let mut sender = UnixStream::connect(path)?;
     let echo = sender.try_clone()?;
+    // The sender hears itself. Unread, its echo would make it one of the stuck clients.
     std::thread::spawn(move || std::io::copy(&mut &echo, &mut std::io::sink()));
     let listener = UnixStream::connect(path)?;
     listener.set_read_timeout(Some(PATIENCE))?;
@@ -122,12 +127,15 @@ pub(super) fn probe(
             if listener.read_line(&mut line)? == 0 {
                 return Err("the server has hung up".into());
             }
+            // Messages of the others arrive in between. The server may add members at the end of
+            // ours, so the closing brace does not count.
             if line.starts_with(text.trim_end_matches('}')) {
                 return Ok(());
             }
         }
     };
     let text = "x".repeat(1_000);
+    // Fills the queues of stuck and crawling clients before anything is timed.
     for number in 0..backlog {
         let tract = r#"{"tract":"bench","event":"fill","#;
         next(&mut sender, &format!(r#"{tract}"n":{number},"text":"{text}"}}"#))?;

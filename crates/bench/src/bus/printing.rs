@@ -30,6 +30,7 @@ pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) ->
     let world = World::new(std::env::current_exe()?.with_file_name("hansard"));
     let journal = world.home().join(".local/share/hansard");
     fs::create_dir_all(&journal)?;
+    // The daemon trusts the list of allowed programs only if no other user can write it.
     fs::set_permissions(&journal, Permissions::from_mode(0o700))?;
     let services = journal.join("services.toml");
     fs::write(&services, format!("allow = [\"{SHELL}\"]\n"))?;
@@ -37,11 +38,13 @@ pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) ->
     let mut daemon = world.start(&["--json", "up"]);
     daemon.line().ok_or("the daemon does not come up")?;
     let (mut ours, mut piped) = (Vec::new(), Vec::new());
+    // In turn, so that a bad minute hurts both sides.
     for _ in 0..stage.scale.rounds {
         ours.push(as_task(&script, &world)?);
         piped.push(through_pipe(&script, &world)?);
     }
     let log = fs::read_to_string(journal.join("health/sh.log"))?;
+    // A supervisor that drops lines would be fast.
     if log.lines().count() != lines {
         return Err("lines are missing in the log".into());
     }
@@ -77,6 +80,7 @@ fn through_pipe(script: &str, world: &World) -> Outcome<Duration> {
     let mut printing = printing.args(["-c", script]).stdout(Stdio::piped()).spawn()?;
     let pipe = printing.stdout.take().ok_or("there is no pipe")?;
     let file = File::create(world.home().join("printed"))?;
+    // A pipe and a reader, as the supervisor has them. Printing straight into a file has neither.
     let copied = Command::new("cat").stdin(pipe).stdout(file).status()?;
     let ended = printing.wait()?;
     if !copied.success() || !ended.success() {

@@ -16,6 +16,7 @@ pub(crate) fn serve(path: &Path, clients: usize) -> Outcome<()> {
     for stream in listener.incoming().take(clients) {
         streams.push(stream?);
     }
+    // The driver connects the publisher after all subscribers.
     let Some(mut publisher) = streams.last().map(|stream| stream.try_clone()).transpose()? else {
         return Ok(());
     };

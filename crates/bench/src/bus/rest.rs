@@ -29,6 +29,7 @@ pub(super) fn measure(deliveries: usize, stage: &mut Stage, report: &mut Report)
         (0..count).map(|_| Ok(UnixStream::connect(&server.socket)?)).collect()
     };
     let idle = connect(CLIENTS)?;
+    // Accepting the clients wakes the server; those wake-ups are not what is measured.
     pause(SETTLED);
     let before = server.wake_ups();
     pause(IDLE);
@@ -41,6 +42,7 @@ pub(super) fn measure(deliveries: usize, stage: &mut Stage, report: &mut Report)
     stage.tell("stuck clients")?;
     let stuck = connect(STUCK)?;
     let readers = CLIENTS - STUCK;
+    // The stuck clients stay connected while the others are served.
     let took = deliver(&server.socket, Speech::Lines(MESSAGE), readers, deliveries / readers)?;
     let held = Quantity::Bytes(server.memory(&took.streams));
     let measure = "bus: memory with 100 clients, 20 of them stuck, floor the limit and the tape";
