@@ -26,6 +26,7 @@ pub fn draft(number: u64) -> Draft {
     let session = (number - 1) / STRETCH % SESSIONS;
     let session_id = SessionId::new(format!("bulk-{session}")).expect("a plain name");
     let at = Time::from_millis(1_700_000_000_000 + number as i64);
+    // The first two bytes keep these ids apart from those of `numbered` events.
     let mut tail = [0xB; 10];
     tail[2..].copy_from_slice(&number.to_be_bytes());
     let payload = UserPrompt::text(text(number));
@@ -35,6 +36,7 @@ pub fn draft(number: u64) -> Draft {
 /// The place of the event with this number in its session.
 pub fn seq_of(number: u64) -> u64 {
     let (stretch, place) = ((number - 1) / STRETCH, (number - 1) % STRETCH);
+    // Whole stretches of this session before, then the place in the present one.
     stretch / SESSIONS * STRETCH + place + 1
 }
 
@@ -53,6 +55,8 @@ fn text(number: u64) -> String {
     const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ00";
     let mut dice = Dice::new(number);
     let length = if number.is_multiple_of(LARGE_EVERY) { LARGE_BYTES } else { SMALL_BYTES };
+    // Ten letters of six bits from each throw: a megabyte with a throw for each letter would be
+    // slow.
     let throws = (0..length / 10).map(|_| dice.below(u64::MAX));
     let letter = |throw: u64, place: u64| LETTERS[(throw >> (6 * place)) as usize % LETTERS.len()];
     let bytes = throws.flat_map(|throw| (0..10).map(move |place| letter(throw, place)));

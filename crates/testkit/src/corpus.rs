@@ -86,6 +86,8 @@ impl Corpus {
         let random = Random::new(seed);
         let language = Language::new(random.branch(1));
         let projects = (0..PROJECTS)
+            // Branches of the seed instead of one stream: a change in one part does not change the
+            // others.
             .map(|number| Project::new(random.branch(2).branch(number), &language))
             .collect();
         Corpus {
@@ -105,6 +107,8 @@ impl Corpus {
     }
 
     fn play(&mut self) {
+        // Several at once, so that the events of a batch go to different sessions, as on a real
+        // machine.
         let lives = if self.shape == SessionLength::AsRecorded { LIVES } else { 1 };
         while self.lives.len() < lives {
             let life = Life::new(self.random.branch(self.begun), &self.world, self.shape);
@@ -124,6 +128,7 @@ impl Iterator for Corpus {
     type Item = Draft;
 
     fn next(&mut self) -> Option<Draft> {
+        // A turn is played as a whole and handed out event by event.
         while self.ready.is_empty() {
             self.play();
         }

@@ -16,6 +16,7 @@ impl Dice {
 
     /// A seed from `HANSARD_TEST_SEED`, to repeat a run, or else from the clock.
     pub fn from_environment() -> Dice {
+        // Tests print the seed, so that a run can be repeated.
         let told = std::env::var("HANSARD_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
         Dice::new(told.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

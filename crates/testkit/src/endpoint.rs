@@ -55,6 +55,8 @@ impl ModelReply {
         let body = match kind {
             "anthropic" => json!({
                 "type": "message", "stop_reason": "end_turn",
+                // A block of thinking before the text, with JSON in it that a careless client would
+                // take for the answer.
                 "content": [{"type": "thinking", "thinking": "{}"}, {"type": "text", "text": text}],
             }),
             "mistral" => json!({"choices": [{"finish_reason": "stop", "message": {
@@ -88,6 +90,7 @@ impl Endpoint {
         let shared = Arc::new(EndpointState { heard, changed, reply: Box::new(reply) });
         let serving = Arc::clone(&shared);
         std::thread::spawn(move || {
+            // A thread for each connection: a reply of `Silence` must not hold up the next request.
             for stream in listener.incoming().map_while(Result::ok) {
                 let serving = Arc::clone(&serving);
                 std::thread::spawn(move || {
@@ -128,6 +131,7 @@ impl EndpointState {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut line = String::new();
         reader.read_line(&mut line)?;
+        // `POST /v1/messages HTTP/1.1`: the path is the second word.
         let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
         let mut headers = Vec::new();
         loop {
@@ -146,6 +150,7 @@ impl EndpointState {
         heard.body = String::from_utf8_lossy(&body).into_owned();
         let number = {
             let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            // Counted before the reply is made, so that a test sees a request that gets none.
             all.push(heard.clone());
             self.changed.notify_all();
             all.len() - 1
@@ -156,6 +161,8 @@ impl EndpointState {
                 for (name, value) in headers {
                     write!(stream, "{name}: {value}\r\n")?;
                 }
+                // Closed after each reply: a client that keeps connections would otherwise send the
+                // next request into a stream that no thread reads.
                 write!(stream, "connection: close\r\n\r\n{body}")
             }
             ModelReply::Cut(body) => {

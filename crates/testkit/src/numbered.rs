@@ -1,7 +1,7 @@
 //! Events made from numbers: session, id and text follow from the number, so that a test can check
 //! each event it reads and can tell whether every other one is there exactly once.
 //!
-//! All of them come from one source, whose position is the number of the last one read.
+//! All of them come from one source. Its position is the number of the last one read.
 
 use event::payload::UserPrompt;
 use event::{Draft, EventId, SessionId, Time};
@@ -15,7 +15,7 @@ pub const SOURCE: &str = "numbers";
 /// The sessions they are spread over.
 pub const SESSIONS: u64 = 5;
 
-/// The session whose first event tells followers that nothing more comes.
+/// The first event of this session tells followers that nothing more comes.
 pub const END: &str = "the-end";
 
 /// Every so many events, one is large: its payload is stored apart from its row.
@@ -39,8 +39,10 @@ pub fn draft(number: u64) -> Draft {
 
 /// The event with this number, as `writer` tells it in a session of its choice.
 pub fn draft_in(session_id: SessionId, writer: u16, number: u64) -> Draft {
+    // The order of ids is that of the numbers.
     let at = Time::from_millis(1_700_000_000_000 + number as i64);
     let mut tail = [0; 10];
+    // [writer as 2 bytes, number as 8 bytes], which `number_of` takes apart.
     tail[..2].copy_from_slice(&writer.to_be_bytes());
     tail[2..].copy_from_slice(&number.to_be_bytes());
     let payload = UserPrompt::text(text(number));
@@ -58,6 +60,7 @@ pub fn batch(read: u64, count: u64) -> Batch {
     let numbers = read + 1..=read + count;
     let source = SourceMove {
         source_id: SOURCE.to_owned(),
+        // A source that was never read has no position.
         from: (read > 0).then(|| read.to_string()),
         to: (read + count).to_string(),
     };

@@ -30,6 +30,7 @@ impl RunningProgram {
         let mut child = command.spawn().expect("the program starts");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().expect("stderr is piped");
+        // Read in a thread of its own, or a full pipe would block the program.
         let stderr = Some(std::thread::spawn(move || everything(stderr)));
         RunningProgram { child, lines: lines(stdout), stderr, said: String::new() }
     }
@@ -48,6 +49,7 @@ impl RunningProgram {
                 self.said.push('\n');
                 Some(line)
             }
+            // The reading thread ends with stdout, which the program closes when it ends.
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
                 panic!("nothing more was said; before: {}", self.said)
@@ -64,6 +66,7 @@ impl RunningProgram {
                     self.said.push_str(&line);
                     self.said.push('\n');
                 }
+                // A timeout means that it still runs.
                 Err(error) => return error == RecvTimeoutError::Disconnected,
             }
         }
@@ -95,6 +98,7 @@ impl RunningProgram {
     #[track_caller]
     pub fn terminate(mut self) -> ProgramOutput {
         let id = self.child.id().to_string();
+        // The standard library can only send SIGKILL.
         let asked = Command::new("kill").args(["-TERM", &id]).status();
         assert!(asked.expect("`kill` starts").success(), "{id} cannot be told to end");
         assert!(self.ends_within(PATIENCE), "it goes on; it said: {}", self.said);
@@ -113,6 +117,7 @@ impl RunningProgram {
     pub fn pauses(&self) -> Option<u64> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
         let statuses = threads.filter_map(|thread| {
+            // A thread may end between the listing and the look; it is left out then.
             let status = fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
             field(&status, "voluntary_ctxt_switches:")?.parse::<u64>().ok()
         });
@@ -135,6 +140,7 @@ impl RunningProgram {
     }
 
     fn all(&mut self) -> ProgramOutput {
+        // Stdout first: a program that blocks on a full pipe does not end.
         while self.line().is_some() {}
         let status = self.child.wait().expect("a process ends");
         let stderr = self.stderr.take().map(|stderr| stderr.join().expect("stderr is read"));
@@ -155,6 +161,7 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
     let (sender, lines) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // The test has dropped the program.
             if sender.send(line).is_err() {
                 return;
             }

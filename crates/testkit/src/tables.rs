@@ -20,6 +20,7 @@ pub fn lay_out(recorded_home: &Path, home: &Path) {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_str().expect("names in recordings are text");
         if path.is_dir() {
+            // The folders of a recording are those of the home.
             lay_out(&path, &home.join(name));
         } else if let Some(name) = name.strip_suffix(ROWS) {
             let connection = owner(&home.join(name));
@@ -45,6 +46,7 @@ pub fn owner(path: &Path) -> Connection {
     let folder = path.parent().expect("a database lies in a folder");
     fs::create_dir_all(folder).expect("the folder can be made");
     let connection = Connection::open(path).expect("a database can be made");
+    // Without syncs, because a test database need not outlive a power cut.
     for (name, value) in [("journal_mode", "wal"), ("synchronous", "off")] {
         connection.pragma_update(None, name, value).expect("it can be set up");
     }
@@ -56,6 +58,7 @@ pub fn insert(connection: &Connection, (table, row): &Recorded) {
     let names: Vec<String> = row.keys().map(|name| format!("\"{name}\"")).collect();
     let names = names.join(",");
     let marks = vec!["?"; row.len()].join(",");
+    // Columns without types: SQLite keeps each value as it is given.
     let create = format!("CREATE TABLE IF NOT EXISTS {table} ({names})");
     connection.execute_batch(&create).expect("a table can be made");
     let values = rusqlite::params_from_iter(row.values().map(sql));
@@ -67,10 +70,12 @@ fn sql(value: &Value) -> Sql {
     match value {
         Value::Null => Sql::Null,
         Value::Number(number) => match number.as_i64() {
+            // Integers first: as `REAL`, ids and times would read back in another form.
             Some(number) => Sql::Integer(number),
             None => Sql::Real(number.as_f64().expect("a number of JSON")),
         },
         Value::String(text) => Sql::Text(text.clone()),
+        // SQLite has no type for the rest. JSON text keeps it.
         other => Sql::Text(other.to_string()),
     }
 }

@@ -35,6 +35,7 @@ impl Transcripts {
             "--claude-share",
             claude_share,
         ]);
+        // Fresh files would make capture wait for the end of their last lines.
         transcripts.age();
         transcripts
     }
@@ -89,6 +90,7 @@ fn age(path: &Path, latest: SystemTime) {
     }
     let file = File::options().append(true).open(path).expect("the file can be opened");
     let changed = file.metadata().and_then(|metadata| metadata.modified());
+    // Only newer ones: setting a time is a change that capture would notice in all the others.
     if changed.expect("the file has a time") > latest {
         file.set_modified(latest).expect("the file takes a time");
     }

@@ -63,6 +63,7 @@ impl World {
         let mut stdin = child.stdin.take().expect("stdin is piped");
         // The program need not read all of its stdin; it may end first, which breaks the pipe.
         let _ = stdin.write_all(input);
+        // A program that reads to the end of its stdin waits for this.
         drop(stdin);
         let output = child.wait_with_output().expect("the program ends");
         let text = |bytes: Vec<u8>| {
@@ -80,7 +81,10 @@ impl World {
     /// The program with this home and environment, not yet started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
+        // Nothing of the developer's environment: an `XDG_DATA_HOME` or a `CLAUDE_CONFIG_DIR` would
+        // lead the program out of its home.
         command.args(arguments).current_dir(self.home()).env_clear().env("HOME", self.home());
+        // Times that are printed for people must be the same on every machine.
         command.env("TZ", "UTC");
         command.envs(self.variables.iter().map(|(name, folder)| (name, folder)));
         command

@@ -49,10 +49,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[&str]) -> WorkResult {
+    // Told before the journal is opened: a test may want to kill the worker while it opens.
     say("started")?;
     let [mode, store, dir, rest @ ..] = arguments else { return Err("MODE STORE DIR".into()) };
     let worker = WorkerJournal { store: kind(store)?, dir: PathBuf::from(dir) };
     match (*mode, rest) {
+        // Without end: the test kills it.
         ("append", []) => append(&worker, u64::MAX),
         ("append", [last]) => append(&worker, last.parse()?),
         ("pour", []) => pour(&worker),
@@ -111,6 +113,7 @@ fn wait_for_word() -> std::io::Result<()> {
 fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
     let journal = worker.open()?;
     say("opened")?;
+    // The journal knows how far the source was read. After a kill nothing else does.
     let mut read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
     while read < last {
         // Small batches and larger ones in turn.
@@ -118,6 +121,8 @@ fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
         match journal.append(numbered::batch(read, count)) {
             Ok(receipt) => {
                 for (number, appended) in (read + 1..).zip(&receipt.events) {
+                    // Position and events are recorded in one transaction, so an event cannot be
+                    // there before.
                     if appended.outcome != AppendOutcome::Recorded {
                         return Err(format!("{number} was there before: {appended:?}").into());
                     }
@@ -125,6 +130,7 @@ fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
                 }
                 read += count;
             }
+            // Another worker read the same part of the source first; this one goes on behind it.
             Err(AppendError::SourceMoved { actual, .. }) => read = numbered::read_up_to(actual),
             Err(AppendError::Busy { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -140,6 +146,7 @@ fn pour(worker: &WorkerJournal) -> WorkResult {
     let mut read = numbered::read_up_to(journal.source_position(bulk::SOURCE)?);
     loop {
         journal.append(bulk::batch(read))?;
+        // One line for a stretch and not for each event: the log has to fill quickly.
         read += bulk::STRETCH;
         say(&format!("ack {read}"))?;
     }
@@ -168,9 +175,11 @@ fn fork(worker: &WorkerJournal, prefix: &str) -> WorkResult {
     say("opened")?;
     let mut parent = numbered::session_of(1);
     for number in 1u64.. {
+        // Another worker may append to the parent meanwhile. The point stays valid.
         let point = journal.stat(&parent)?.tail_seq;
         let id = SessionId::new(format!("{prefix}-{number}"))?;
         let at = Time::from_millis(1_800_000_000_000 + number as i64);
+        // Derived from the session: two workers with different prefixes never make the same id.
         let stamp = |what: &str| EventId::derived(at, "worker", id.as_str(), what.as_bytes());
         let started = SessionStarted {
             parent: Some(SessionParent { session_id: parent, seq: point, event_id: None }),
@@ -211,6 +220,7 @@ fn repair(worker: &WorkerJournal) -> WorkResult {
 fn stay(worker: &WorkerJournal) -> WorkResult {
     let journal = worker.open()?;
     let query = Query::new("number");
+    // The first search opens the index. The test then damages it under the open journal.
     journal.search(&query)?;
     say("ready")?;
     wait_for_word()?;
@@ -221,6 +231,7 @@ fn stay(worker: &WorkerJournal) -> WorkResult {
 /// Says whether other processes use a database, as SQLite would ask.
 fn look(file: &Path) -> WorkResult {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(file)?;
+    // From a process of its own: locks of `fcntl` do not exclude the process that holds them.
     let locked = rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
     say(if locked.is_ok() { "free" } else { "in use" })?;
     Ok(())
@@ -233,6 +244,7 @@ fn add(worker: &WorkerJournal, session_id: &SessionId, writer: u16, count: u64) 
     wait_for_word()?;
     let mut next = 1;
     while next <= count {
+        // Batches of 1 to 19 events, so that writers meet in different places.
         let end = count.min(next + next * 5 % 19);
         let drafts =
             (next..=end).map(|number| numbered::draft_in(session_id.clone(), writer, number));
@@ -261,6 +273,7 @@ fn write(worker: &WorkerJournal, time: Duration) -> WorkResult {
         journal.append(numbered::batch(read, MANY))?;
         read += MANY;
     }
+    // Numbered on, so that followers can check it like any other event.
     let last = numbered::draft_in(SessionId::new(numbered::END)?, 0, read + 1);
     journal.append(Batch::observed().with(last))?;
     say(&format!("wrote {}", read + 1))?;
@@ -270,6 +283,7 @@ fn write(worker: &WorkerJournal, time: Duration) -> WorkResult {
 /// Appends until the disk is full, looks at what is there, makes room by removing `ballast`, and
 /// appends on.
 fn fill(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
+    // Written first, while there is room.
     std::fs::write(ballast, vec![0; BALLAST_BYTES])?;
     let journal = worker.open()?;
     let mut read = 0;
@@ -280,7 +294,10 @@ fn fill(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
         }
     };
     say(&format!("refused {refused:?}"))?;
+    // `read` counts confirmed batches only: the refused one must have left nothing.
     say(&format!("kept {read}"))?;
+    // The open journal, the journal opened on the full disk, and the one opened after there is room
+    // again must all show the same.
     expect_exactly(&journal, read)?;
     drop(journal);
     // A full disk may be too full for opening too; what matters is that it says so.
@@ -288,6 +305,7 @@ fn fill(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
         Ok(journal) => expect_exactly(&journal, read)?,
         Err(error) => say(&format!("not opened {error:?}"))?,
     }
+    // Room for the write-ahead log and for the batch that follows.
     std::fs::remove_file(ballast)?;
     let journal = worker.open()?;
     expect_exactly(&journal, read)?;
@@ -302,6 +320,7 @@ fn expect_exactly(journal: &Journal, count: u64) -> WorkResult {
     let source = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
     let mut number = 0;
     loop {
+        // Positions of the journal equal the numbers: one source, read in order, and nothing else.
         let page = journal.recorded_from(number + 1)?;
         if page.is_empty() {
             break;
@@ -335,6 +354,8 @@ fn follow(worker: &WorkerJournal) -> WorkResult {
         };
         let recorded = match followed {
             Delivery::Event(recorded) => recorded,
+            // The writer was faster than the queue. The stream reads on from the journal and loses
+            // nothing.
             Delivery::Behind { .. } => {
                 behind += 1;
                 continue;
@@ -342,6 +363,7 @@ fn follow(worker: &WorkerJournal) -> WorkResult {
             other => return Err(format!("not an event: {other:?}").into()),
         };
         let number = numbered::number_of(recorded.event.id);
+        // A gap, a repetition and a wrong order all show here.
         if recorded.position != next || number != next {
             return Err(format!("{next} is due, not {number} at {}", recorded.position).into());
         }
@@ -364,6 +386,7 @@ fn answer(
     let session = Session::open(&host, session_id.clone())?;
     say("ready")?;
     for approval_id in approvals {
+        // The test writes to all workers at once, so that they race for the same approval.
         wait_for_word()?;
         let resolved = ApprovalResolved {
             approval_id: (*approval_id).to_owned(),
@@ -374,6 +397,7 @@ fn answer(
         };
         match session.append(session.draft(&resolved)?) {
             Ok(_) => say(&format!("won {approval_id}"))?,
+            // The error names the decision of the winner, which the test compares.
             Err(SessionError::Refused(error)) => say(&format!("lost {approval_id} {error}"))?,
             Err(error) => return Err(error.into()),
         }
@@ -389,6 +413,7 @@ struct Ticks {
 
 impl Ticks {
     fn for_writer(by: &str) -> Ticks {
+        // The sum of the letters is enough to keep the few workers of a test apart.
         Ticks { by: by.bytes().fold(0, u8::wrapping_add), ticks: AtomicU64::new(1) }
     }
 }
@@ -400,6 +425,7 @@ impl Stamps for Ticks {
 
     fn tail(&self) -> [u8; 10] {
         let mut tail = [self.by; 10];
+        // [by, by, tick as 8 bytes]: ids differ between workers and within one.
         tail[2..].copy_from_slice(&self.ticks.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         tail
     }

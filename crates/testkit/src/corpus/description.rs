@@ -21,13 +21,14 @@ struct Share {
 }
 
 impl Description {
-    /// Takes in an event whose JSON has `size` bytes.
+    /// Takes in an event with `size` bytes of JSON.
     pub fn add(&mut self, draft: &Draft, size: usize) {
         self.sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
         self.bytes += size as u64;
         let share = self.kinds.entry(draft.kind.clone()).or_default();
         share.events += 1;
         share.bytes += size as u64;
+        // Looked up first: an id is cloned once for a session, not once for an event.
         if !self.sessions.contains(&draft.session_id) {
             self.sessions.insert(draft.session_id.clone());
         }

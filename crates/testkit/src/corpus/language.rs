@@ -169,6 +169,7 @@ const CHINESE: &[&str] = &[
 
 impl Language {
     pub(super) fn new(mut random: Random) -> Language {
+        // The frequent words stand first, because `rank` draws the first ones most often.
         let mut latin: Vec<Box<str>> = FREQUENT.split_whitespace().map(Into::into).collect();
         while latin.len() < WORDS {
             let mut word = String::new();
@@ -221,6 +222,7 @@ impl Language {
         let start = text.len();
         let words = random.between(5, 18);
         for place in 0..words {
+            // Chinese has no spaces between words, which is what makes it hard to search.
             if place > 0 && script != Script::Chinese {
                 text.push(' ');
             }
@@ -238,6 +240,7 @@ impl Language {
                 text.push_str(if script == Script::Chinese { "，" } else { "," });
             }
         }
+        // `None` in the middle of a character: other scripts than Latin keep their first letter.
         if let Some(first) = text.get_mut(start..start + 1) {
             first.make_ascii_uppercase();
         }

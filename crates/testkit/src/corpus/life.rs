@@ -68,6 +68,7 @@ impl Life {
         };
         let turns_left = match shape {
             SessionLength::AsRecorded => random.along(TURNS),
+            // Never over, in practice.
             SessionLength::One => u64::MAX,
             SessionLength::Brief => 1,
         };
@@ -83,6 +84,7 @@ impl Life {
             turn: 0,
             messages: 0,
             calls: 0,
+            // About what the instructions and tools of an agent take before the first prompt.
             context_tokens: 12_000,
             random,
         }
@@ -117,6 +119,7 @@ impl Life {
         let text = glance(&prompt);
         self.tell(&mut told, &UserPrompt::text(prompt), Some(text));
         let steps = self.random.along(STEPS);
+        // The last step is the answer without calls, in `conclude`.
         for _ in 1..steps {
             self.work(world, project, &mut told);
         }
@@ -195,7 +198,9 @@ impl Life {
             block += 1;
             uses.push((call_id, used));
         }
+        // The answer ends with its last call; its cost stands there, before the results.
         self.charge(told);
+        // All calls of an answer come before the first result, as providers send them.
         for (call_id, used) in uses {
             self.finish(call_id, used, told);
         }
@@ -254,6 +259,7 @@ impl Life {
 
     fn end_turn(&mut self, steps: u64, told: &mut Telling<'_>) {
         let output_tokens = steps * self.random.between(80, 900);
+        // Grows until the window of the model is full, and begins again as after a compaction.
         self.context_tokens = (self.context_tokens + output_tokens * 4) % 180_000;
         let usage = TokenUsage {
             input_tokens: Some(self.random.below(3_000)),
@@ -300,10 +306,12 @@ impl Life {
         let id = EventId::new(at, self.random.bytes());
         let session_id = self.session_id.clone().expect("a session begins before it tells");
         let mut draft = Draft::new(id, session_id, at, payload).expect("these payloads encode");
+        // Capture sees a line a moment after the agent wrote it.
         draft.observed_at = Time::from_millis(*told.now_ms + 40 + self.random.below(300) as i64);
         draft.provider = self.provider.to_owned();
         draft.provider_session_id = Some(self.provider_session_id.clone());
         draft.source = Source::Transcript;
+        // The start of the session stands before its first turn.
         draft.turn_id = (self.turn > 0).then(|| format!("t{}", self.turn));
         draft.text = text;
         told.ready.push_back(draft);

@@ -138,9 +138,12 @@ fn read(random: &mut Random, world: &World, project: &Project) -> Use {
     let file = project.file(random);
     let path = format!("{}/{}", project.folder(), file.path);
     let size = random.along(SIZES) as usize;
+    // Agents mostly read a file from its beginning.
     let from = if random.one_in(3) { random.below(file.lines) } else { 0 };
     let mut output = String::with_capacity(size + 128);
     let mut number = from;
+    // Very large results go on behind the end of the file: without them the sizes would have no
+    // long tail.
     while output.len() < size && (number < file.lines || size > 50_000) {
         number += 1;
         write!(output, "{number:6}→").expect("a string takes everything");
@@ -167,6 +170,7 @@ fn command(random: &mut Random, world: &World, project: &Project) -> Use {
         fill(random.pick(chosen.lines), random, world, project, &mut output);
         output.push('\n');
     }
+    // Tests that fail are a part of the work, so one command in nine does.
     let failed = random.one_in(9);
     if failed {
         output.push_str("exit code 1");
@@ -204,6 +208,7 @@ fn edit(random: &mut Random, world: &World, project: &Project) -> Use {
 
 fn search(random: &mut Random, world: &World, project: &Project) -> Use {
     let pattern = project.identifier(random).to_owned();
+    // Agents cut the output of a search.
     let size = random.along(SIZES).min(40_000) as usize;
     let mut output = String::with_capacity(size + 128);
     while output.len() < size {

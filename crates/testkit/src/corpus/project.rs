@@ -129,11 +129,13 @@ impl Project {
         let main_language = random.below(LANGUAGES.len() as u64) as usize;
         let files = (0..FILES)
             .map(|number| {
+                // A stream for each file: its lines stay the same in whatever order files are read.
                 let mut random = random.branch(number);
                 let foreign = random.below(LANGUAGES.len() as u64) as usize;
                 let language = LANGUAGES[if random.one_in(6) { foreign } else { main_language }];
                 let folder = random.pick(FOLDERS);
                 let name = &identifiers[random.below(IDENTIFIERS as u64) as usize];
+                // From the first names only, so that files share folders.
                 let module = &identifiers[random.rank(40)];
                 let path = format!("{folder}/{module}/{name}.{}", language.extension);
                 SourceFile { path, lines: random.between(40, 1_400), language, random }
@@ -164,6 +166,7 @@ impl Project {
         number: u64,
         text: &mut String,
     ) {
+        // The line follows from the file and the number alone, so it is the same each time.
         let mut random = file.random.branch(number);
         let line = random.pick(file.language.lines);
         if !line.is_empty() {
@@ -174,6 +177,7 @@ impl Project {
         }
         let mut identifier = |random: &mut Random| {
             let place = random.rank(FILE_IDENTIFIERS) as u64;
+            // Bits 32 and 33 keep the branches for depth and names apart from those for lines.
             let index = file.random.branch((1 << 33) | place).below(IDENTIFIERS as u64);
             self.identifiers[index as usize].as_str()
         };

@@ -26,6 +26,7 @@ impl Random {
 
     /// A number from 0 up to, not including, `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
+        // A multiplication instead of a remainder: the result follows from the high bits.
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
@@ -54,6 +55,7 @@ impl Random {
         loop {
             let octave = self.below(octaves);
             let place = (1 << octave) + self.below(1 << octave) as usize - 1;
+            // The last octave may reach beyond the list; such a draw is repeated.
             if place < len {
                 return place;
             }

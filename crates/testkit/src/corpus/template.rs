@@ -61,12 +61,14 @@ pub(super) fn fill_with<'a>(
 pub(super) fn push_uuid(random: &mut Random, text: &mut String) {
     let (high, low) = (random.next(), random.next());
     let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
+    // The `4` below and these two bits say that it is a random UUID, version 4.
     let (d, e) = (low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
     push(text, format_args!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}"));
 }
 
 fn push_type_name(identifier: &str, text: &mut String) {
     for part in identifier.split('_') {
+        // The words are made of ASCII letters, so a byte is a letter.
         let (first, rest) = part.split_at(1);
         text.extend(first.chars().flat_map(char::to_uppercase));
         text.push_str(rest);
