@@ -47,6 +47,7 @@ impl<T> Default for Calls<T> {
 
 impl<T> Calls<T> {
     pub(super) fn open(&mut self, mut call: Call<T>) {
+        // The saved state is limited to 4 KiB: one long id must not fill it.
         if call.call_id.len() > ID_BYTES_MAX || call.tool.len() > ID_BYTES_MAX {
             return;
         }
@@ -54,9 +55,11 @@ impl<T> Calls<T> {
             self.0.pop_front();
         }
         if let Some(task) = &mut call.task {
+            // A cut within a character would panic.
             task.truncate(task.floor_char_boundary(TASK_BYTES_MAX));
         }
         self.0.push_back(call);
+        // The newest tasks keep their words as long as the bytes last; the older ones give way.
         let mut left = TASK_BYTES_MAX;
         for task in self.0.iter_mut().rev().map(|call| &mut call.task) {
             let length = task.as_ref().map_or(0, String::len);
@@ -68,6 +71,7 @@ impl<T> Calls<T> {
     }
 
     pub(super) fn get(&mut self, call_id: &str) -> Option<&mut Call<T>> {
+        // A provider may use an id again: the newest call is the one that is meant.
         self.0.iter_mut().rev().find(|call| call.call_id == call_id)
     }
 

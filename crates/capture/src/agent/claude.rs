@@ -54,10 +54,13 @@ impl Agent for Claude {
     }
 
     fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
+        // Claude writes ASCII names only (in a project's, every other character becomes `-`), so a
+        // name that is not UTF-8 is no transcript.
         let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
         let names = names?;
         let stem = names.last()?.strip_suffix(".jsonl").filter(|stem| !stem.is_empty())?;
         let role = match names[..] {
+            // `<project>/<session>/subagents/[workflows/<run>/]agent-<id>.jsonl`.
             [_, session, "subagents", .., _] if stem.starts_with("agent-") => {
                 SourceRole::Subagent { parent: session.to_owned() }
             }
@@ -74,6 +77,7 @@ impl Agent for Claude {
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        // `--resume` takes sessions; a subagent's transcript is only a part of one.
         let is_subagent = session.starts_with("agent-");
         (!is_subagent).then(|| ["claude", "--resume", session].map(str::to_owned).to_vec())
     }
@@ -88,6 +92,8 @@ impl Agent for Claude {
         Box::new(ClaudeTranscript {
             role: source.role.clone(),
             stem: source.stem().to_owned(),
+            // Below the root stand the project, the folders and the file: two of the names are no
+            // folders.
             folders: below_project.iter().count().saturating_sub(2),
             state,
         })
@@ -96,9 +102,9 @@ impl Agent for Claude {
 
 /// Records that say nothing to people.
 const SILENT: &[&str] = &[
-    // Steps of tools, whose results tell them better.
+    // Steps of tools; the results tell them better.
     "progress",
-    // Copies of files, and whose lines they have.
+    // Copies of files, and the origin of their lines.
     "file-history-snapshot",
     "file-history-delta",
     "attribution-snapshot",
@@ -153,7 +159,7 @@ struct ClaudeState {
     requests: Requests,
     calls: Calls<Nothing>,
     branches: Branches,
-    /// A compaction whose summary has not come yet.
+    /// A compaction that still waits for its summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     boundary: Option<Boundary>,
 }
@@ -163,6 +169,8 @@ impl Parser for ClaudeTranscript {
         let line: ClaudeLine<'_> = match record.read() {
             Ok(line) => line,
             Err(error) => {
+                // The shape did not fit, but the type alone mostly still reads and names the
+                // unknown record.
                 let kind = record.read::<line::ClaudeLineKind<'_>>().ok();
                 let kind = kind.as_ref().map_or("no record", |kind| &kind.kind);
                 return builder.unknown(record, kind, Some(&error.to_string()));
@@ -195,6 +203,8 @@ impl ClaudeTranscript {
         line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
+        // This order has to hold: a parent is set before the first event, and a resume is told
+        // before the record that resumes.
         self.begin(line, builder);
         copied(line, builder);
         self.come_back(line, builder);
@@ -204,6 +214,8 @@ impl ClaudeTranscript {
             "system" => self.system(record, line, builder)?,
             "attachment" => self.attachment(record, line, builder)?,
             "queue-operation" => self.queue(line, builder),
+            // State records have no uuid, and Claude writes them again and again: the last one
+            // wins, and `settings` tells only what changed.
             "permission-mode" => {
                 let permission_mode = line.permission_mode.as_deref().map(str::to_owned);
                 builder.settings(
@@ -211,6 +223,7 @@ impl ClaudeTranscript {
                     SessionSettings { permission_mode, ..SessionSettings::default() },
                 );
             }
+            // Titles that a person gave, then those that the agent made up.
             "custom-title" | "agent-name" => self.titled(line, true, builder),
             "ai-title" | "summary" => self.titled(line, false, builder),
             "relocated" => {
@@ -238,8 +251,11 @@ impl ClaudeTranscript {
 
     /// The first message after the agent was closed: the user has resumed the session.
     fn come_back(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
+        // State records, which have no uuid, may follow the closing one: only a record of the talk
+        // is a return.
         let Some(uuid) = line.uuid.as_deref().filter(|_| self.state.is_left) else { return };
         self.state.is_left = false;
+        // What is held back belongs to the run that was closed, so it goes before the new one.
         self.rest(builder);
         // A copy of the session does not mean that this one was resumed.
         builder.resumed(EventIdentity::in_session(&["resumed", uuid]), line.at());
@@ -251,10 +267,14 @@ impl ClaudeTranscript {
         if self.state.is_begun {
             return;
         }
+        // The folder names the parent. A transcript beside the sessions names it in its records
+        // only.
         let named = line.session_id.as_deref();
         let parent = Some(parent.as_str()).filter(|parent| !parent.is_empty()).or(named);
         let Some(parent) = parent else { return };
         self.state.is_begun = true;
+        // `agent-<id>.meta.json` names the parent's call. Without it the subagent is linked to the
+        // session as a whole.
         let meta = builder.beside(&format!("{}.meta.json", self.stem));
         let meta = meta.and_then(|meta| serde_json::from_str::<line::ClaudeMeta>(&meta).ok());
         builder.parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
@@ -291,8 +311,12 @@ impl ClaudeTranscript {
 
 /// Every copied record of a fork names the session it comes from, which may be unknown here.
 fn copied(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
+    // Every copied record repeats the origin, so the first one is enough: the others are not parsed
+    // for it.
     let copied = line.forked_from.filter(|_| !builder.has_parent());
     let copied = copied.and_then(|from| serde_json::from_str::<line::Copied<'_>>(from.get()).ok());
+    // The TUI's `/branch` writes `forkedFrom` (2.1.325). `--fork-session` names no origin: there
+    // the copies are found by their uuids.
     if let Some(session) = copied.and_then(|copied| copied.session_id)
         && line.session_id.as_ref() != Some(&session)
     {
@@ -310,6 +334,7 @@ fn identity(line: &ClaudeLine<'_>, part: &str, builder: &EventBuilder<'_>) -> Ev
 
 /// An id that fits into the state, however long the agent's is.
 fn short(id: &str) -> String {
+    // A uuid has 36 characters: ids as Claude writes them stay readable in the state.
     const LEN_MAX: usize = 64;
     if id.len() <= LEN_MAX { id.to_owned() } else { short_hash(&[id]) }
 }

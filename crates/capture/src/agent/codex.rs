@@ -47,6 +47,7 @@ impl Agent for Codex {
 
     fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let home = environment.folder("CODEX_HOME", ".codex");
+        // Three folders deep: year, month and day.
         let root = |folder: &str| SourceRoot { path: home.join(folder), depth_max: 3 };
         vec![root("sessions"), root("archived_sessions")]
     }
@@ -59,6 +60,7 @@ impl Agent for Codex {
         };
         let stem = stem.strip_suffix(".jsonl")?;
         let rest = stem.strip_prefix("rollout-")?;
+        // A name without a uuid still is a rollout; its head tells the thread.
         let session = thread_in(rest).unwrap_or(stem).to_owned();
         Some(RecognizedSource { form, session, role: SourceRole::Main })
     }
@@ -70,6 +72,8 @@ impl Agent for Codex {
             return LineageHint::default();
         }
         let parent = json::string_member(line, "forked_from_id").map(str::to_owned);
+        // A fork of 0.166 holds its own lines only, from the ordinal at which it left the parent's
+        // file.
         let begins_at = json::number_member(line, "ordinal").filter(|ordinal| *ordinal > 0);
         LineageHint { parent, begins_at, ..LineageHint::default() }
     }
@@ -95,6 +99,7 @@ impl Agent for Codex {
 /// The thread in the name of a rollout: a uuid at its end, or before the uuid of a continuation.
 fn thread_in(name: &str) -> Option<&str> {
     const UUID_LEN: usize = 36;
+    // A backtrack (Esc Esc) goes on in `rollout-<time>-<thread>_<uuid>.jsonl`.
     let name = name.split_once('_').map_or(name, |(name, _)| name);
     let uuid = name.get(name.len().checked_sub(UUID_LEN)?..)?;
     let is_uuid = uuid.bytes().enumerate().all(|(place, byte)| match place {
@@ -117,14 +122,18 @@ impl Parser for Rollout {
             Ok(line) => line,
             Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
+        // The builder begins each record with the session of the file's name; the head may have
+        // told another.
         if let Some(thread) = &self.state.thread {
             builder.session(thread);
         }
+        // A subagent's file begins with a copy of its parent's items.
         if line.ordinal.zip(self.state.own_from).is_some_and(|(ordinal, own)| ordinal < own) {
             return builder.silent();
         }
         let at = line.at();
         let known = match (line.kind.as_deref(), line.payload) {
+            // Lines in an envelope: the two views of the talk, usage, and settings.
             (Some("response_item"), Some(payload)) => self.item(payload.get(), at, builder),
             (Some("event_msg"), Some(payload)) => self.event_msg(payload.get(), at, builder),
             (Some("token_usage_record"), Some(payload)) => self.usage_record(payload, at, builder),
@@ -184,6 +193,7 @@ impl Rollout {
         let id = meta.id.as_ref().filter(|id| id.len() <= ID_BYTES_MAX);
         let Some(id) = id else { return Ok(CodexOutcome::Unknown("without type".to_owned())) };
         let own = self.state.thread.as_ref().unwrap_or(&self.named);
+        // The lines that a subagent copies contain their own thread's head.
         if self.state.has_meta && id != own {
             return Ok(CodexOutcome::Silent);
         }
@@ -193,6 +203,8 @@ impl Rollout {
         }
         let is_first = !std::mem::replace(&mut self.state.has_meta, true);
         self.state.is_child = meta.is_child();
+        // The lower ordinals of a fork are in its parent's file; only a subagent has copies to
+        // skip.
         self.state.own_from = meta.subagent_history_start_ordinal.filter(|_| meta.is_child());
         if meta.is_child() {
             if let Some(parent) = meta.parent() {
@@ -224,6 +236,8 @@ impl Rollout {
         );
         // A file that does not begin at the beginning takes back what the thread said since.
         let goes_on = is_first && ordinal.is_some_and(|ordinal| ordinal > 0);
+        // A fork begins at a higher ordinal as well and takes nothing back. The continuation of a
+        // forked thread names the same origin, but the event it goes back to is known by now.
         let effective = builder.rewound_to();
         let is_fork = meta.forked_from_id.is_some() && effective.is_none();
         if goes_on && !is_fork && !self.state.is_child {
@@ -274,7 +288,9 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let record: UsageRecord = json::read(json.get())?;
+        // From here on the running totals of `token_count` would count the same tokens again.
         self.state.usage_told(record.thread_token_usage.map(|tokens| tokens.total_tokens));
+        // The response's id is the same in a fork's copy; without it only the order in the turn is.
         let identity = match &record.response_id {
             Some(response) => self.state.named("usage", response),
             None => self.state.identity(builder, "usage"),
@@ -297,6 +313,7 @@ fn step<'a>(
     tokens: &CodexTokens,
     builder: &'a mut EventBuilder<'_>,
 ) -> &'a mut Draft {
+    // Usage names no model: it is the one that the last `turn_context` set.
     let model = builder.known().model.clone();
     let usage = Some(tokens.usage());
     let step = StepCompleted { model, response_id, usage, ..StepCompleted::default() };

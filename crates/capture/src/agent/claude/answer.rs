@@ -34,22 +34,29 @@ impl ClaudeTranscript {
             serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
         let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
         let model = message.model.as_deref().unwrap_or_default();
+        // The model goes on, so an announced compaction gets no summary any more.
         self.close_boundary(None, builder);
         self.surroundings(line, builder);
+        // `<synthetic>` stands on errors that are shown as answers, and on the repair after a
+        // crash.
         if line.is_api_error_message || model == NO_MODEL {
             self.state.requests.tell_held(builder);
             self.made_up(line, &blocks, builder);
             return Ok(());
         }
+        // A side chain in the parent's file is a subagent's, which may use another model.
         let is_of_session = !line.is_sidechain || self.role != SourceRole::Main;
         if is_of_session && !model.is_empty() && builder.known().model.as_deref() != Some(model) {
             let model = Some(model.to_owned());
             builder.settings(line.at(), SessionSettings { model, ..SessionSettings::default() });
         }
         let ClaudeState { requests, calls, .. } = &mut self.state;
+        // A record without a message id is an answer of its own.
         let uuid = line.uuid.as_deref().unwrap_or_default();
         let message_id = message.id.as_deref().unwrap_or(uuid);
         let request = requests.open(message_id, line.request_id.as_deref(), builder);
+        // Blocks are counted over the whole answer: Claude writes one block per record, all with
+        // the same `message.id`.
         for (number, block) in blocks.iter().enumerate() {
             let part = ClaudePart { line, message: &message, message_id, number, block };
             if part.tell(request.blocks, calls, builder) {
@@ -58,11 +65,14 @@ impl ClaudeTranscript {
                 builder.unknown(record, &format!("assistant {}", &*block.kind), None);
             }
         }
+        // With a stop reason the usage is final; until then a later record of the answer may have a
+        // larger one.
         let is_last = message.stop_reason.is_some();
         request.uses(record, line, &message)?;
         if is_last {
             request.tell(builder);
         }
+        // A headless run writes no `turn_duration`: that the model ended the turn is all there is.
         if message.stop_reason.as_deref() == Some("end_turn") && is_of_session {
             builder.turn_answered();
         }
@@ -79,6 +89,7 @@ impl ClaudeTranscript {
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
         let message = texts.join("\n");
         let identity = identity(line, "made up", builder);
+        // After kill -9 the next resume adds this answer. No request was made, so it is no error.
         if message == NO_ANSWER {
             builder.note(identity, line.at(), "repair", message);
             return;
@@ -90,6 +101,8 @@ impl ClaudeTranscript {
             recoverable: None,
         };
         builder.error(identity, line.at(), &error);
+        // The agent has given up, so the turn is over. A subagent's error is not the end of its
+        // parent's turn, and in a side chain it stands in the parent's file.
         if line.is_api_error_message && !self.is_subagent(line) {
             self.turn_over(line, StopReason::Completed, Some(message), builder);
         }
@@ -134,6 +147,7 @@ impl ClaudePart<'_> {
                 };
                 builder.thinking(identity, line.at(), &thinking);
             }
+            // The last two are calls that the provider's side runs itself.
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 self.call(message_id, block, calls, builder);
             }
@@ -160,6 +174,7 @@ impl ClaudePart<'_> {
             idempotency_key: None,
         };
         let of_call = identity(line, &format!("block {}", self.number), builder);
+        // Told first, because what else the call means points at it.
         let event = builder.call(of_call.clone(), line.at(), &call).id;
         calls.open(remembered(&call.call_id, &call.tool, event));
         match Meaning::of(&call.tool) {
@@ -191,9 +206,11 @@ fn requested(call: &ToolCall, event: EventId) -> ChildRequested {
         prompt: String,
         subagent_type: String,
     }
+    // A call with an input that does not fit still starts a subagent; only its task is missing.
     let task: Task = call.input.read().unwrap_or_default();
     ChildRequested {
         child_id: call.call_id.clone(),
+        // The result of the call names the session, which does not exist yet.
         child_session_id: String::new(),
         metadata: None,
         agent_id: task.subagent_type,

@@ -25,6 +25,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             when: &[],
             meaning: HookMeaning::ToolResult(Outcome::Error),
         },
+        // A denied or interrupted turn fires neither `Stop` nor `StopFailure`.
         HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
         HookRow {
             event: "StopFailure",
@@ -52,7 +53,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("SessionStart", 5),
             ("UserPromptSubmit", 5),
             ("PreToolUse", 5),
-            // Whoever answers for a person may take its time.
+            // A hook that answers for the user may take ten minutes for it.
             ("PermissionRequest", 605),
             ("PostToolUse", 5),
             ("PostToolUseFailure", 5),

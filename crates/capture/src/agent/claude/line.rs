@@ -23,6 +23,7 @@ pub(super) struct ClaudeLine<'a> {
     #[serde(borrow)]
     pub session_id: Option<RecordText<'a>>,
 
+    // What every record of the talk repeats beside it.
     #[serde(borrow)]
     pub version: Option<RecordText<'a>>,
     #[serde(borrow)]
@@ -34,6 +35,7 @@ pub(super) struct ClaudeLine<'a> {
     #[serde(borrow)]
     pub permission_mode: Option<RecordText<'a>>,
 
+    // What sort of talk the record is.
     #[serde(borrow)]
     pub forked_from: Option<&'a RawValue>,
     pub is_sidechain: bool,
@@ -49,6 +51,7 @@ pub(super) struct ClaudeLine<'a> {
     #[serde(borrow)]
     pub request_id: Option<RecordText<'a>>,
 
+    // What the record carries; each type fills its own fields.
     #[serde(borrow)]
     pub message: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -73,6 +76,7 @@ pub(super) struct ClaudeLine<'a> {
     #[serde(borrow)]
     pub operation: Option<RecordText<'a>>,
 
+    // State records.
     #[serde(borrow)]
     pub summary: Option<RecordText<'a>>,
     #[serde(borrow)]
@@ -91,6 +95,7 @@ pub(super) struct ClaudeLine<'a> {
 
 impl ClaudeLine<'_> {
     pub(super) fn at(&self) -> Option<Time> {
+        // A timestamp that is no time costs the event its time, not the whole record.
         text(self.timestamp?)?.parse().ok()
     }
 }
@@ -158,6 +163,7 @@ pub(super) struct ClaudeBlock<'a> {
 
 /// The parts of a message. A plain string is one text.
 pub(super) fn blocks(content: &RawValue) -> Result<Vec<ClaudeBlock<'_>>, serde_json::Error> {
+    // The content of a prompt is a string; everything else is a list of blocks.
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get())?;
         return Ok(vec![ClaudeBlock {

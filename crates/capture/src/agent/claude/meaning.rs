@@ -19,6 +19,7 @@ pub(super) enum Meaning {
 impl Meaning {
     pub(super) fn of(tool: &str) -> Meaning {
         match tool {
+            // The name of the tool depends on the version; 2.1.325 writes `Agent`.
             "Task" | "Agent" => Meaning::Child,
             "AskUserQuestion" => Meaning::Question,
             _ => Meaning::Nothing,
@@ -26,8 +27,9 @@ impl Meaning {
     }
 }
 
-/// A call as it is remembered: its tool only where that means something.
+/// A call as it is remembered: its tool only where that has a second meaning.
 pub(super) fn remembered(call_id: &str, tool: &str, event_id: EventId) -> Call<Nothing> {
+    // A name that decides nothing is left out, to keep the saved state small.
     let is_bare = Meaning::of(tool) == Meaning::Nothing;
     Call {
         call_id: known_as(call_id),
@@ -40,5 +42,7 @@ pub(super) fn remembered(call_id: &str, tool: &str, event_id: EventId) -> Call<N
 
 /// What a call is remembered by, however long its id is.
 pub(super) fn known_as(call_id: &str) -> String {
+    // Hashed, because `Calls` does not remember an id that is too long, and providers may use any
+    // length.
     short_hash(&[call_id])
 }

@@ -2,7 +2,7 @@
 //!
 //! Every record of an answer has the usage, in older versions as far as it had got. The largest
 //! counts, once per message and request: it is held back until the answer says that it is whole,
-//! or something else follows.
+//! or a record of another kind follows.
 
 use event::payload::{StepCompleted, TokenUsage};
 use event::{AMENDS, EventId, Raw, Time};
@@ -67,14 +67,18 @@ impl Requests {
         request: Option<&str>,
         builder: &mut EventBuilder<'_>,
     ) -> &mut Request {
+        // Shortened, because they go into the saved state, which may not grow with the source.
         let (message, request) = (short(message), short(request.unwrap_or_default()));
         let is_it = |other: &Request| other.message == message && other.request == request;
+        // The model goes on with this answer, so the others have all their records. One that comes
+        // late all the same amends what is told here.
         for other in self.0.iter_mut().filter(|other| !is_it(other)) {
             other.tell(builder);
         }
         match self.0.iter().position(is_it) {
             Some(place) => &mut self.0[place],
             None => {
+                // The loop above has told its usage, so that forgetting the oldest loses nothing.
                 if self.0.len() == REQUESTS_MAX {
                     self.0.remove(0);
                 }
@@ -98,9 +102,12 @@ impl Request {
         let output = usage.output_tokens.unwrap_or_default();
         let known = self.held.as_ref().map(|held| held.usage.output_tokens.unwrap_or_default());
         let known = known.or(self.told.map(|(_, output)| output));
+        // All blocks of an answer repeat its usage: only more output is news.
         if known.is_some_and(|known| output <= known) {
             return Ok(());
         }
+        // The first record stays the anchor of the event. With the uuid of the newest the event's
+        // id would depend on how far the file was when it was read.
         match &mut self.held {
             Some(held) => {
                 held.usage = usage;
@@ -132,12 +139,14 @@ impl Request {
             usage: Some(usage),
             error: None,
         };
+        // The event stands where its usage was written first, although it is told later.
         builder.at_record(offset, length, |builder| {
             let identity = match uuid {
                 Some(uuid) => EventIdentity::everywhere(&[&uuid, "step"]),
                 None => EventIdentity::in_session(&["at", &builder.place(), "step"]),
             };
             let draft = builder.fact(identity, at, &step);
+            // An amendment replaces the first telling, so that its tokens are not counted twice.
             if let Some((first, _)) = self.told {
                 let first = Raw::from_value(&first).expect("an id encodes");
                 draft.metadata.insert(AMENDS.to_owned(), first);

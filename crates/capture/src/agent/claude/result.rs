@@ -25,10 +25,12 @@ impl ClaudeTranscript {
         builder: &mut EventBuilder<'_>,
     ) {
         let call_id = block.tool_use_id.as_deref().unwrap_or_default();
+        // The mode decides what `user-rejected` means, and this record does not have it.
         let mode = builder.known().permission_mode.clone();
         let ruling = Ruling::of(line, mode.as_deref());
         let call = self.state.calls.close(&known_as(call_id));
         let meaning = call.as_ref().map_or(Meaning::Nothing, |call| Meaning::of(&call.tool));
+        // A question passes through the permission dialog, too; its decision is told as the answer.
         if let Some(resolved) = ruling.resolved(call_id).filter(|_| meaning != Meaning::Question) {
             let identity = identity(line, &format!("approval {number}"), builder);
             builder.fact(identity, line.at(), &resolved);
@@ -36,6 +38,7 @@ impl ClaudeTranscript {
         let is_error = block.is_error.unwrap_or(false);
         let output = ClaudeOutput::of(block.content);
         let whole = self.whole(&output, builder);
+        // A denied call is marked as an error as well, so the ruling goes first.
         let outcome = match ruling.outcome {
             Some(outcome) => outcome,
             None if is_error => Outcome::Error,
@@ -44,6 +47,8 @@ impl ClaudeTranscript {
         let result = ToolResult {
             call_id: call_id.to_owned(),
             outcome: outcome.clone(),
+            // Only a failed command's output begins with its code. A successful one may print the
+            // same words.
             exit_code: is_error.then(|| exit_code(&output.text())).flatten(),
             repair: ruling.is_repair,
             shown: whole.is_some().then(|| output.text()),
@@ -63,6 +68,7 @@ impl ClaudeTranscript {
 
     /// The whole of an output that was moved to a file, of which the transcript has the beginning.
     fn whole(&self, output: &ClaudeOutput, builder: &EventBuilder<'_>) -> Option<Raw> {
+        // Compared without decoding: few outputs were moved, and the others may be long.
         if !output.json.get().starts_with("\"<persisted-output>") {
             return None;
         }
@@ -72,6 +78,7 @@ impl ClaudeTranscript {
         // The folder it names may be another machine's: only where it lies in its project counts.
         let mut names = path.rsplit('/');
         let (name, folder, session) = (names.next()?, names.next()?, names.next()?);
+        // A transcript may be made up by an attacker: the path must not lead out of the project.
         let is_plain = [name, folder, session].iter().all(|name| !matches!(*name, "" | "." | ".."));
         let up = "../".repeat(self.folders);
         let path = format!("{up}{session}/{folder}/{name}");
@@ -98,6 +105,7 @@ impl ClaudeTranscript {
             #[serde(borrow)]
             status: Option<RecordText<'a>>,
         }
+        // Beside a result stands a structure, or a plain string if the tool failed.
         let report = line.tool_use_result.map(RawValue::get);
         let report =
             report.and_then(|report| serde_json::from_str::<ClaudeReport<'_>>(report).ok());
@@ -108,6 +116,7 @@ impl ClaudeTranscript {
             let error = result.output_text().unwrap_or_default();
             return child.failed(line, shown(&error), builder);
         }
+        // Only a launch in the background returns before the subagent has ended.
         if report.status.as_deref() != Some("async_launched") {
             return child.completed(line, None, builder);
         }
@@ -185,13 +194,14 @@ fn answered(
         request_id: call_id.to_owned(),
         prompt: String::new(),
         status: if is_received { InputStatus::Received } else { InputStatus::Canceled },
+        // A refusal has a text about it in this place, which is no answer.
         input: line.tool_use_result.filter(|_| is_received).map(Raw::from),
     };
     let identity = identity(line, &format!("answer {call_id}"), builder);
     builder.fact(identity, line.at(), &input);
 }
 
-/// Whether the call was let through, and who said so.
+/// Whether the call was let through, and whether a person or a rule decided so.
 struct Ruling {
     /// What became of the call, if that is not for its output to say.
     outcome: Option<Outcome>,
@@ -223,14 +233,18 @@ impl Ruling {
             Some("reject") => Some((Decision::Deny, by)),
             _ => None,
         };
+        // A denial kind without a decision comes from the dialog: a person said no or pressed Esc.
         let denied = said.clone().or(Some((Decision::Deny, "person")));
         let (outcome, decision, is_repair) = match line.tool_denial_kind.as_deref() {
             None => (None, said, false),
+            // What a resume writes for a call that a crash cut off: its output is lost, and no
+            // decision was made.
             Some("interrupted") => (Some(Outcome::Lost), None, true),
             // Without an approval prompt the user can only have stopped it.
             Some("user-rejected") if permission_mode == Some("bypassPermissions") => {
                 (Some(Outcome::Canceled), None, false)
             }
+            // A rule or a person said no. Esc while the tool runs is `user-rejected`, too.
             Some(_) => (Some(Outcome::Rejected), denied, false),
         };
         let reason = permission.reason_code.map(RecordText::into_owned);
@@ -260,6 +274,7 @@ struct ClaudeOutput {
 impl ClaudeOutput {
     fn of(raw: Option<&RawValue>) -> ClaudeOutput {
         let Some(raw) = raw else { return ClaudeOutput::default() };
+        // A string stays as it is written, without decoding: it may be long.
         let list = Some(raw).filter(|raw| raw.get().starts_with('['));
         let Some(blocks) = list.and_then(|list| blocks(list).ok()) else {
             return ClaudeOutput { json: Raw::from(raw), parts: Vec::new() };

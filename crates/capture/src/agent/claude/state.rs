@@ -30,6 +30,7 @@ impl ClaudeTranscript {
         line: &ClaudeLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
+        // What was held back belongs in front of this mark.
         self.state.requests.tell_held(builder);
         self.close_boundary(None, builder);
         self.surroundings(line, builder);
@@ -38,11 +39,14 @@ impl ClaudeTranscript {
             "stop_hook_summary" if line.hook_errors.is_some_and(|list| list.get() != "[]") => {
                 builder.silent();
             }
+            // The TUI writes both, a headless run at most the hooks' summary. `turn_over` drops the
+            // second.
             "turn_duration" | "stop_hook_summary" => {
                 self.turn_over(line, StopReason::Completed, None, builder);
             }
             "compact_boundary" => self.boundary(record, line)?,
             "api_error" => retry(line, builder)?,
+            // Words of the agent to its user.
             "local_command"
             | "informational"
             | "away_summary"
@@ -68,6 +72,7 @@ impl ClaudeTranscript {
         error: Option<String>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // The next prompt clears the mark.
         if std::mem::replace(&mut self.state.is_turn_over, true) {
             return builder.silent();
         }
@@ -87,6 +92,7 @@ impl ClaudeTranscript {
         }
         let metadata = line.compact_metadata.map_or("{}", RawValue::get);
         let metadata: ClaudeMetadata = serde_json::from_str(metadata)?;
+        // Not told yet: the summary comes in the next record, and a told event does not change.
         self.state.boundary = Some(Boundary {
             uuid: line.uuid.as_deref().map(short),
             offset: record.offset,
@@ -106,6 +112,7 @@ impl ClaudeTranscript {
     ) -> bool {
         let Some(boundary) = self.state.boundary.take() else { return false };
         let Boundary { uuid, offset, length, at, tokens_before } = boundary;
+        // The event carries the boundary's place, not that of the record that closed it.
         builder.at_record(offset, length, |builder| {
             let identity = match uuid {
                 Some(uuid) => EventIdentity::everywhere(&[&uuid, "compaction"]),
@@ -139,8 +146,10 @@ impl ClaudeTranscript {
         by_person: bool,
         builder: &mut EventBuilder<'_>,
     ) {
+        // Each type of record fills one of the four.
         let titles = [&line.custom_title, &line.agent_name, &line.ai_title, &line.summary];
         let title = titles.into_iter().flatten().next().map(|title| title.trim().to_owned());
+        // Claude goes on making up titles after a person has named the session.
         if self.state.has_own_title && !by_person {
             return builder.silent();
         }
@@ -176,6 +185,7 @@ fn retry(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) -> Result<(), se
 
 /// A command for the agent itself, what it printed, or a word of the agent to its user.
 pub(super) fn note(line: &ClaudeLine<'_>, content: &str, builder: &mut EventBuilder<'_>) {
+    // `local_command` wraps a command in the same tags as a user's message does.
     let (text, about) = match said(content) {
         ClaudeTextRole::Command(command) => (command, "command"),
         ClaudeTextRole::Output(output) => (output, "command output"),

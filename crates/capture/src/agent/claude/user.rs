@@ -22,13 +22,18 @@ impl ClaudeTranscript {
         let message: ClaudeMessage<'_> =
             serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
         let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
+        // Blocks are written when they are complete, so the answer before this record has all its
+        // usage.
         self.state.requests.tell_held(builder);
+        // The summary closes the boundary with its text, so it has to come before the call that
+        // closes it without one.
         if line.is_compact_summary {
             self.summary(line, &blocks, builder);
             return Ok(());
         }
         self.close_boundary(None, builder);
         self.surroundings(line, builder);
+        // Results go first: text beside them is about them.
         let has_results = blocks.iter().any(|block| &*block.kind == "tool_result");
         for (number, block) in blocks.iter().enumerate() {
             if &*block.kind == "tool_result" {
@@ -51,6 +56,7 @@ impl ClaudeTranscript {
         builder: &mut EventBuilder<'_>,
     ) {
         let content = content(blocks);
+        // Without a boundary before it the summary is only text for the model.
         if !self.close_boundary(Some(content.joined_text()), builder) {
             context(line, 0, Some(ContextKind::Summary), content, builder);
         }
@@ -67,18 +73,23 @@ impl ClaudeTranscript {
         has_results: bool,
         builder: &mut EventBuilder<'_>,
     ) {
+        // Reminders are blocks of their own beside what was typed; they must not become part of a
+        // prompt.
         let is_context = |block: &&ClaudeBlock<'_>| {
             block.text.as_deref().is_some_and(|text| said(text) == ClaudeTextRole::Context)
         };
         for (number, block) in blocks.iter().enumerate().filter(|(_, block)| is_context(block)) {
+            // Number 0 is for the context that the rest of the record may become.
             context(line, number + 1, None, content([*block]), builder);
         }
         let rest = blocks.iter().filter(|block| !is_context(block)).copied();
         let content = content(rest);
+        // All of it was context, which is told by now.
         if !content.has_substance() {
             return builder.silent();
         }
         let first = content.0.iter().find_map(|part| part.text.as_deref()).unwrap_or_default();
+        // The words need not be wrapped where 2.1 says beside them that no person opened the turn.
         let is_notification = line.turn_origin.as_deref() == Some("task_notification")
             || line.prompt_source.as_deref() == Some("system");
         match said(first) {
@@ -97,12 +108,15 @@ impl ClaudeTranscript {
                 }
                 note(line, first, builder);
             }
+            // Text for the model: marked as such, beside a result, or a subagent's in its parent's
+            // file.
             _ if line.is_meta
                 || has_results
                 || line.is_sidechain && self.role == SourceRole::Main =>
             {
                 context(line, 0, None, content, builder);
             }
+            // The first message of a subagent is its parent's task; no person typed it.
             _ if self.role != SourceRole::Main => {
                 self.open_turn(line, builder);
                 context(line, 0, None, content, builder);
@@ -112,6 +126,8 @@ impl ClaudeTranscript {
     }
 
     fn prompt(&mut self, line: &ClaudeLine<'_>, content: Content, builder: &mut EventBuilder<'_>) {
+        // A rewind leaves no marker (2.1.325): its prompt follows a record that an earlier prompt
+        // followed.
         let last = builder.last(line.at());
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
         self.open_turn(line, builder);
@@ -139,6 +155,7 @@ impl ClaudeTranscript {
         text: &str,
         builder: &mut EventBuilder<'_>,
     ) {
+        // The notification names the parent's call, which was kept open for it.
         let Some(call_id) = tagged(text, "tool-use-id") else { return };
         let call = self.state.calls.close(&known_as(call_id));
         if call.is_none_or(|call| Meaning::of(&call.tool) != Meaning::Child) {
@@ -155,6 +172,7 @@ impl ClaudeTranscript {
 
     fn open_turn(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         self.state.is_turn_over = false;
+        // All records of a turn share the prompt's id. Without it the record itself names the turn.
         builder.turn_opened(line.prompt_id.as_deref().or(line.uuid.as_deref()));
     }
 }

@@ -80,6 +80,7 @@ impl Rollout {
         match message.kind.as_str() {
             "token_count" => return self.token_count(&message, at, builder),
             "item_completed" => return self.item_completed(&message, at, builder),
+            // Turns, under both of their names.
             "task_started" | "turn_started" => self.turn_started(message.turn_id, at, builder),
             "task_complete" | "turn_complete" => self.turn_completed(&message, at, builder),
             "turn_aborted" => self.turn_aborted(&message, at, builder),
@@ -92,6 +93,7 @@ impl Rollout {
             {
                 return Ok(CodexOutcome::Silent);
             }
+            // Only rollouts without response items get here: the screen's words are all they have.
             "user_message" => {
                 self.prompt(Content::text(text(message.message)), at, builder);
             }
@@ -99,12 +101,15 @@ impl Rollout {
             "agent_reasoning" | "agent_reasoning_raw_content" => {
                 self.thinking(text(message.text), at, builder);
             }
+            // Earlier versions tell a command's end in an event of its own, which has the fields of
+            // an item.
             "exec_command_end" | "patch_apply_end" => {
                 let is_patch = message.kind == "patch_apply_end";
                 let tool = if is_patch { "apply_patch" } else { "exec_command" };
                 let item = serde_json::from_str(json)?;
                 return self.command(&item, tool, message.turn_id.as_deref(), at, builder);
             }
+            // The history was summarised or taken back.
             "context_compacted" => return Ok(self.compaction_shown(at, builder)),
             "thread_rolled_back" => self.rolled_back(message.num_turns.unwrap_or(1), at, builder),
             "thread_settings_applied" => return self.thread_settings(&message, at, builder),
@@ -112,6 +117,7 @@ impl Rollout {
                 let title = message.thread_name;
                 builder.settings(at, SessionSettings { title, ..SessionSettings::default() });
             }
+            // Words to the user.
             "error" => self.error(text(message.message), at, builder),
             "stream_error" => self.retry(text(message.message), at, builder),
             "warning" | "deprecation_notice" | "background_event" | "guardian_warning" => {
@@ -120,6 +126,7 @@ impl Rollout {
             "entered_review_mode" | "exited_review_mode" => {
                 self.note(message.kind.replace('_', " "), &message.kind, at, builder);
             }
+            // Subagents, in their oldest form.
             "collab_agent_spawn_end" => return self.spawned(json, at, builder),
             "collab_waiting_end" | "collab_close_end" | "collab_resume_end" => {
                 return Ok(CodexOutcome::Silent);
@@ -137,6 +144,7 @@ impl Rollout {
     ) {
         self.state.enter(turn_id.as_deref());
         match turn_id {
+            // A turn with a name is one fact, however often it is started.
             Some(turn_id) => builder.turn_started(at, &turn_id),
             None => {
                 builder.turn_opened(None);
@@ -152,6 +160,7 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // A turn that went well may say `null` here.
         let error = message.error.filter(|error| error.get() != "null").map(error_text);
         let identity = self.turn_end(message, "completed", builder);
         builder.turn_completed(at, identity, StopReason::Completed, error);
@@ -164,6 +173,7 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) {
         let stop_reason = match message.reason.as_deref() {
+            // Esc and a denied call end a turn alike.
             None | Some("interrupted" | "replaced" | "review_ended") => StopReason::Interrupted,
             Some("budget_limited") => StopReason::BudgetExhausted,
             Some(reason) => StopReason::from(reason),
@@ -194,6 +204,7 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
+        // Before the first response there are only rate limits.
         let Some(info) = message.info.filter(|info| info.get() != "null") else {
             return Ok(CodexOutcome::Silent);
         };
@@ -219,6 +230,7 @@ impl Rollout {
         self.state.tells_ends = true;
         let item: Completed<'_> = serde_json::from_str(item.get())?;
         match item.kind.as_str() {
+            // Each message is written twice; the response item of it owns the text.
             "UserMessage" | "AgentMessage" | "Reasoning" if self.state.has_items => {
                 return Ok(CodexOutcome::Silent);
             }
@@ -253,7 +265,10 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let id = item.id.clone().unwrap_or_default();
+        // Without code mode the item's id is the call's, and the item comes before the output: it
+        // only adds what the output lacks.
         if let Some(open) = self.state.calls.get(&id) {
+            // The call has returned while its command ran on, so this is the command's end.
             if open.more.running.is_some() {
                 self.over(item.result(id), turn_id, at, builder);
                 return Ok(CodexOutcome::Added);
@@ -263,6 +278,8 @@ impl Rollout {
             open.more.is_declined = item.has_status("declined");
             return Ok(CodexOutcome::Silent);
         }
+        // In code mode one `exec` cell runs many commands, each with an id `exec-<uuid>` that no
+        // call has. Any other item without an open call repeats what its response items told.
         let program = self.state.program();
         let is_own = program.is_some() || id.starts_with(RUN_BY_PROGRAM) || !self.state.has_items;
         if !is_own {
@@ -406,6 +423,7 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) -> CodexOutcome {
         let tool = item.tool.and_then(json::text).unwrap_or_default();
+        // Only a spawned agent is a new session; waiting, writing and closing are not told.
         if !matches!(tool.as_str(), "spawnAgent" | "spawn_agent" | "spawn") {
             return CodexOutcome::Silent;
         }
@@ -448,6 +466,7 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) {
         let call = call_id.and_then(|call_id| self.state.calls.get(call_id));
+        // Taken, not copied: it is needed once, and the state is small.
         let (event_id, asked) = call.map(|call| (call.event_id, call.task.take())).unzip();
         let task = task.or(asked.flatten()).unwrap_or_default();
         builder.child_requested(at, ChildCall { session, agent, task, call: event_id });
@@ -472,6 +491,7 @@ impl Completed<'_> {
 
     /// How a command ended and what it printed, and how much of that is shown.
     fn result(&self, call_id: String) -> (ToolResult, Option<String>) {
+        // A declined command never ran and a patch has no exit code, so the status goes first.
         let outcome = match self.exit_code {
             _ if self.has_status("declined") => Outcome::Rejected,
             _ if self.has_status("failed") => Outcome::Error,
@@ -479,6 +499,7 @@ impl Completed<'_> {
             _ => Outcome::Ok,
         };
         let output = self.aggregated_output.or(self.stdout);
+        // No more is decoded than is shown: an output may be long.
         let text = output.and_then(|output| json::string_prefix(output.get(), SHOWN_CHARS_MAX + 1));
         let result = ToolResult {
             call_id,
@@ -507,6 +528,7 @@ fn error_text(error: &RawValue) -> String {
     struct Error {
         message: String,
     }
+    // An object with a message, a plain text, or else the JSON as it is.
     let message = json::read::<Error>(error.get()).map(|error| error.message).ok();
     message.or_else(|| json::text(error)).unwrap_or_else(|| error.get().to_owned())
 }

@@ -17,6 +17,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PostToolUse", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
         HookRow { event: "Interrupt", when: &[], meaning: HookMeaning::Interrupted },
         HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
+        // In the TUI it also fires for subagents and for a hidden thread that makes titles.
         HookRow { event: "notify", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
         HookRow { event: "PreCompact", when: &[], meaning: HookMeaning::Compacting },
         HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
@@ -36,6 +37,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("PreToolUse", 5),
             ("PermissionRequest", 60),
             ("PostToolUse", 5),
+            // Codex cuts this hook and `SessionEnd` off after 3 seconds.
             ("Interrupt", 3),
             ("Stop", 5),
             ("SubagentStart", 5),

@@ -68,11 +68,14 @@ impl Rollout {
                 self.answer(item.id, joined(item.content), at, builder);
             }
             ("message", Some("user")) => self.user_message(&item, at, builder),
+            // Developer messages are instructions; an `agent_message` is what another agent says.
             ("message", Some(_)) | ("agent_message", _) => {
+                // A subagent that got its task this way has none in its first prompt.
                 self.state.has_task |= item.kind == "agent_message";
                 self.context(joined(item.content), at, builder);
             }
             ("reasoning", _) => self.reasoning(&item, at, builder),
+            // Calls and outputs, in the forms of all versions.
             ("function_call" | "custom_tool_call" | "tool_search_call" | "local_shell_call", _) => {
                 self.call(item, at, builder);
             }
@@ -82,6 +85,7 @@ impl Rollout {
             ("web_search_call" | "image_generation_call", _) => self.done(item, at, builder),
             _ => return Ok(CodexOutcome::Unknown(item.kind)),
         }
+        // Set only here: definitions and bookkeeping must not make the response items own the talk.
         self.state.has_items = true;
         Ok(CodexOutcome::Added)
     }
@@ -119,6 +123,7 @@ impl Rollout {
     ) {
         let summary = joined(item.summary);
         let content = joined(item.content);
+        // `content` has the thoughts themselves, which most models do not give away.
         let text = if content.is_empty() { summary } else { content };
         self.thinking(text, at, builder);
     }
@@ -145,6 +150,7 @@ impl Rollout {
         let mut injected = Vec::new();
         for (number, part) in rollout::parts(item.content).into_iter().enumerate() {
             let text = part.text.unwrap_or_default();
+            // `unknown` says nothing: the text itself decides then.
             let kind = kinds.get(number).map(String::as_str).filter(|kind| *kind != "unknown");
             let is_typed =
                 kind.map_or_else(|| !is_injected(&text), |kind| kind.starts_with("user."));
@@ -173,6 +179,8 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // The parent's words open a subagent's thread in the user's place. Only the first are its
+        // task.
         if self.state.is_child && !self.state.has_task {
             self.state.has_task = true;
             // Known by the same name as a prompt: it may repeat one of the parent's.
@@ -180,9 +188,11 @@ impl Rollout {
             builder.context(identity, at, None, content.joined_text());
             return;
         }
+        // A version that names turns has opened this one by now.
         if self.state.turn_id().is_none() {
             builder.turn_opened(None);
         }
+        // Before the prompt is told: a rollback goes to what stood in front of it.
         self.state.mark(builder, at);
         let identity = self.state.identity(builder, "prompt");
         self.state.last_said = Some(builder.prompt(identity, at, content).id);
@@ -191,8 +201,10 @@ impl Rollout {
     fn call(&mut self, item: CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let call_id = item.call_id.or(item.id).unwrap_or_default();
         let tool = item.name.unwrap_or_else(|| tool_of(&item.kind).to_owned());
+        // Functions have `arguments`, custom tools `input`, the local shell an `action`.
         let input = input(item.arguments.or(item.input).or(item.action));
         let mut call = self.told_call(call_id, tool, input.clone(), at, builder);
+        // Code mode: a single tool, and its input is a program in JavaScript.
         call.more.is_program = call.tool == PROGRAM && item.kind == "custom_tool_call";
         call.more.asks = call.tool == ASKING;
         if call.more.asks {
@@ -227,6 +239,7 @@ impl Rollout {
         let mut exit_code = head.exit_code;
         let mut duration_ms = None;
         let mut outcome = head.outcome();
+        // The item of the command came before, and knows more than the words of the output.
         if let Some(open) = &open {
             exit_code = open.more.exit_code.or(exit_code);
             duration_ms = open.more.duration_ms;
@@ -234,6 +247,7 @@ impl Rollout {
                 outcome = Outcome::Rejected;
             }
         }
+        // The output of a command that failed does not say so in words; its code does.
         if exit_code.is_some_and(|code| code != 0) && outcome == Outcome::Ok {
             outcome = Outcome::Error;
         }
@@ -253,6 +267,8 @@ impl Rollout {
         let result_id = draft.id;
         self.state.last_said = Some(result_id);
         let Some(mut open) = open else { return };
+        // The command has become a background terminal, which may outlive its turn: the call stays
+        // open.
         if result.background {
             open.more.running = Some(result_id);
             open.more.process = head.process;
@@ -260,6 +276,7 @@ impl Rollout {
         } else if open.more.asks {
             builder.answered(at, "", &result);
         } else if exit_code.is_some() {
+            // The code in the output of `write_stdin` is that of the process it looks after.
             self.process_over(open.more.process, exit_code, at, builder);
         }
     }
@@ -279,6 +296,7 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // `None` must not find a call without a process, hence the `and_then` below.
         let is_it = |call: &&Call<Ran>| call.more.running.is_some() && call.more.process == process;
         let running = process.and_then(|_| self.state.calls.iter().find(is_it));
         let Some(call_id) = running.map(|call| call.call_id.clone()) else { return };
@@ -339,6 +357,7 @@ fn tool_of(kind: &str) -> &str {
 /// Arguments come as JSON within a text; as an object they can be read by everybody.
 fn input(raw: Option<&RawValue>) -> Raw {
     let Some(raw) = raw else { return Raw::null() };
+    // Programs and patches are no objects and stay the texts they are.
     let within = json::text(raw).filter(|text| text.trim_start().starts_with('{'));
     within.and_then(|text| Raw::parse(text).ok()).unwrap_or_else(|| Raw::from(raw))
 }
@@ -444,6 +463,7 @@ fn head_within(output: &RawValue, beginning: String) -> CodexOutputHead {
     struct CodexMetadata {
         exit_code: Option<i64>,
     }
+    // The beginning alone is no JSON: the whole text has to be decoded to reach the exit code.
     let within = json::text(output).and_then(|text| json::read::<Within>(&text).ok());
     match within {
         Some(within) => {
@@ -458,6 +478,7 @@ fn head_of(text: String) -> CodexOutputHead {
     let mut head =
         CodexOutputHead { is_aborted: text.starts_with(ABORTED), ..CodexOutputHead::default() };
     head.is_failed = text.starts_with(FAILED);
+    // The head has few lines. A text without one is not searched any further.
     for line in text.lines().take_while(|line| !line.starts_with(OUTPUT_BEGINS)).take(8) {
         let code = EXIT_CODE.iter().find_map(|words| line.strip_prefix(words));
         head.exit_code = head.exit_code.or_else(|| code?.trim().parse().ok());

@@ -1,6 +1,6 @@
 //! What a rollout says, as far as it is needed.
 //!
-//! Values whose shape differs from version to version stay JSON until they are needed.
+//! Values that change their shape from version to version stay JSON until they are needed.
 
 use event::{Time, json};
 use serde::Deserialize;
@@ -24,6 +24,7 @@ pub(super) struct CodexLine<'a> {
 
 impl CodexLine<'_> {
     pub(super) fn at(&self) -> Option<Time> {
+        // Raw, so that a timestamp of another type costs the time and not the line.
         self.timestamp.and_then(|at| at.get().trim_matches('"').parse().ok())
     }
 }
@@ -57,6 +58,7 @@ impl Meta<'_> {
     /// How it was started, in one word. All that goes through the app server says `vscode`,
     /// the terminal too: there the program that asked tells more.
     pub(super) fn entry_point(&self) -> Option<String> {
+        // A subagent's source is an object that names its parent, not an entry point.
         let source = self.source.filter(|_| !self.is_child()).and_then(json::text);
         match source {
             Some(source) if source != "vscode" => Some(source),
@@ -70,6 +72,7 @@ impl Meta<'_> {
 
     /// The thread it works for.
     pub(super) fn parent(&self) -> Option<String> {
+        // The most exact first: the root is the parent of a direct child only.
         let spawned = self.spawned().and_then(|subagent| subagent.thread_spawn);
         let root = self.session_id.clone().filter(|root| Some(root) != self.id.as_ref());
         self.parent_thread_id
@@ -264,6 +267,7 @@ pub(super) struct Duration {
 
 impl Duration {
     pub(super) fn millis(self) -> u64 {
+        // Both numbers are the file's: they may be anything.
         self.secs.saturating_mul(1_000).saturating_add(self.nanos / 1_000_000)
     }
 }
@@ -296,6 +300,7 @@ impl CodexTokens {
     /// As everybody counts them: what was cached is no input any more. Some servers count it
     /// beside the input from the start, which shows where there is more of it.
     pub(super) fn usage(&self) -> event::payload::TokenUsage {
+        // Caches are part of `input_tokens` in the real API and must not be counted twice.
         let cached = self.cached_input_tokens.saturating_add(self.cache_write_input_tokens);
         let input = self.input_tokens.checked_sub(cached).unwrap_or(self.input_tokens);
         event::payload::TokenUsage {

@@ -48,7 +48,7 @@ struct CodexTurn {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     counts: BTreeMap<String, u32>,
-    /// A compaction was told whose second record is still to come.
+    /// A compaction was told; its second record is still to come.
     is_compacted: bool,
     /// Usage is told per response, so running totals are not needed.
     has_usage: bool,
@@ -81,8 +81,10 @@ pub(super) struct Ran {
 impl CodexState {
     /// A turn goes on, or the next one begins.
     pub(super) fn enter(&mut self, turn: Option<&str>) {
+        // A longer id would fill the saved state. The turn then goes on under the name it had.
         let turn = turn.filter(|turn| turn.len() <= ID_BYTES_MAX);
         if turn.is_some() && turn != self.turn.id.as_deref() {
+            // Counts begin anew, so that a fork which copies the turn counts its lines alike.
             self.turn = CodexTurn { id: turn.map(str::to_owned), ..CodexTurn::default() };
         }
     }
@@ -94,9 +96,11 @@ impl CodexState {
     /// Which fact the next one of a sort is. Lines have no ids of their own, and a fork repeats
     /// them under new times: what stays is the turn and their order in it.
     pub(super) fn identity(&mut self, builder: &EventBuilder<'_>, sort: &str) -> EventIdentity {
+        // The first versions name no turns: the place in the file is all there is.
         let Some(turn) = &self.turn.id else {
             return EventIdentity::in_session(&[sort, &builder.place()]);
         };
+        // `entry` alone would need an owned key for every line.
         let count = match self.turn.counts.get_mut(sort) {
             Some(count) => count,
             None => self.turn.counts.entry(sort.to_owned()).or_default(),
@@ -115,6 +119,7 @@ impl CodexState {
 
     /// The program that is running.
     pub(super) fn program(&self) -> Option<EventId> {
+        // In code mode the commands of a cell do not name its call: it is the newest open one.
         self.calls.iter().find(|call| call.more.is_program).map(|call| call.event_id)
     }
 
@@ -129,6 +134,8 @@ impl CodexState {
     /// Takes the last turns back; the last thing that still holds, as far as it is known.
     pub(super) fn take_back(&mut self, turns: u64) -> Option<EventId> {
         let mut mark = None;
+        // One more than is remembered empties the list, and a hostile count must not keep the loop
+        // busy.
         for _ in 0..turns.min(MARKS_MAX as u64 + 1) {
             mark = self.marks.pop_back().flatten();
         }
@@ -152,6 +159,7 @@ impl CodexState {
 
     /// Whether a running total is news: not the one before again, and not told per response.
     pub(super) fn is_new_total(&mut self, total_tokens: u64) -> bool {
+        // Codex repeats `token_count`, so only a changed total is news.
         let is_new = self.total_tokens != Some(total_tokens) && !self.turn.has_usage;
         self.total_tokens = Some(total_tokens);
         is_new
