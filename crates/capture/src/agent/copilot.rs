@@ -7,7 +7,7 @@
 mod answer; // what the model says and uses
 mod log; // the shapes
 mod state; // what has to be known of the events before
-mod tool; // calls, their results, and who allowed them
+mod tool; // calls, their results, and the decisions about them
 mod hooks; // what its hooks say
 
 use std::path::Path;
@@ -91,6 +91,8 @@ impl Agent for Copilot {
     }
 
     fn lineage_hint(&self, head: &[u8]) -> LineageHint {
+        // A fork copies the log as it is: its first event names the parent, and has an id that all
+        // copies share.
         LineageHint {
             parent: first_session(head),
             family: first_id(head),
@@ -136,6 +138,8 @@ impl Parser for CopilotLog {
         if SILENT.contains(&line.kind.as_str()) {
             return builder.silent();
         }
+        // A subagent's events stand in the same file: the rest of the record belongs to its
+        // session.
         if let Some(agent) = &line.agent_id {
             builder.session(agent);
         }
@@ -158,13 +162,16 @@ impl CopilotLog {
         match line.kind.as_str() {
             "user.message" => self.user_message(line, builder)?,
             "assistant.message" => self.answer(line, builder)?,
+            // A `turn` is one request to the model here (1.0.102), not one turn of the user.
             "assistant.turn_start" => self.step_started(line, builder),
             "assistant.turn_end" => return Ok(self.step_ended(line, builder)),
             "session.usage_record" => self.usage(line, builder)?,
+            // Tools, and the decisions about them.
             "tool.execution_start" | "tool.user_requested" => self.tool_started(line, builder)?,
             "tool.execution_complete" => self.tool_completed(line, builder)?,
             "permission.requested" => self.approval_requested(line, builder)?,
             "permission.completed" => self.approval_resolved(line, builder)?,
+            // The session as a whole.
             "session.start" => self.session_started(line, builder)?,
             "session.resume" => self.session_resumed(line, builder)?,
             "session.shutdown" => self.session_exited(line, builder)?,
@@ -184,6 +191,7 @@ impl CopilotLog {
                 let skill: UserMessage<'_> = line.read()?;
                 builder.context(line.identity(""), at, None, skill.content);
             }
+            // Esc, or a denied call.
             "abort" => {
                 self.turn_ended(line, builder, StopReason::Interrupted, None);
             }
@@ -245,11 +253,13 @@ impl CopilotLog {
         let message: UserMessage<'_> = line.read()?;
         let is_steering = message.delivery.as_deref() == Some("steering");
         let talk = self.state.talk(line.agent());
+        // Steering goes into the running turn; every other message opens one.
         if !is_steering {
             talk.turn = message.interaction_id.clone().filter(|turn| turn.len() <= ID_BYTES_MAX);
             talk.is_turn_open = true;
             builder.turn_opened(message.interaction_id.as_deref());
         }
+        // Skills and other programs name themselves as the source.
         let is_typed = line.agent_id.is_none()
             && message.source.as_deref().is_none_or(|source| source == "user");
         let identity = line.identity("");
@@ -285,6 +295,7 @@ impl CopilotLog {
             ..ErrorRaised::default()
         };
         builder.error(line.identity(""), line.at(), &error);
+        // An error between two turns ends none.
         if self.state.talk(line.agent()).is_turn_open {
             self.turn_ended(line, builder, StopReason::Completed, Some(message));
         }
@@ -300,12 +311,14 @@ impl CopilotLog {
     ) -> Result<(), serde_json::Error> {
         let reported: TelemetryFact = line.read()?;
         let about = reported.info_type.or(reported.warning_type);
+        // `/rewind` replaces the file by a shorter one that ends with this record.
         if about.as_deref() == Some("rewind") {
             let effective = builder.last(line.at());
             builder.rewound(line.identity(""), line.at(), effective);
             return Ok(());
         }
         let text = reported.message.or(reported.summary).unwrap_or_default();
+        // Both files of a fork have these words; only in the copy's they are about this session.
         if about.as_deref() == Some("fork")
             && let Some(parent) = forked_from(&text, &self.session)
         {
@@ -339,6 +352,7 @@ impl CopilotLog {
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let compacted: Compacted = line.read()?;
+        // A compaction that failed has used tokens, too.
         if let Some(used) = &compacted.compaction_tokens_used {
             self.step_completed(line.identity("usage"), line.at(), used, builder);
         }
@@ -361,8 +375,11 @@ impl CopilotLog {
     ) -> Understood {
         let Some(session) = line.agent_id.as_deref() else { return Ok(CopilotOutcome::Unknown) };
         let subagent: CopilotSubagent = line.read()?;
+        // The `task` call came before and has the whole task; this event has only a description.
         let call = self.state.calls.get(&subagent.tool_call_id);
         let (event_id, task) = call.map(|call| (call.event_id, call.task.take())).unzip();
+        // The builder speaks for one session at a time: the parent's settings are read, given to
+        // the child, and then the parent goes on.
         builder.session(&self.session);
         let known = SessionSettings { title: None, entry_point: None, ..builder.known().clone() };
         builder.session(session);
@@ -392,6 +409,7 @@ impl CopilotLog {
         let result = ToolResult { outcome, error: subagent.error, ..ToolResult::default() };
         builder.session(&self.session);
         builder.child_ended(line.at(), session, &result);
+        // Its turns are over, and only a few subagents are followed at a time.
         self.state.forget(session);
         Ok(CopilotOutcome::Added)
     }
@@ -410,6 +428,7 @@ impl CopilotLog {
 
 /// What a person calls a session. What the agent made up itself is its first prompt.
 fn given_name(yaml: &str) -> Option<String> {
+    // The file is flat: two of its keys do not need a YAML parser.
     let value = |name: &str| yaml.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let name = value("name:").filter(|_| value("user_named:") == Some("true"))?;
     Some(name.trim_matches(['"', '\'']).to_owned())

@@ -30,6 +30,8 @@ impl Agent for Cursor {
         let home = environment.home();
         let settings = environment.folder("XDG_CONFIG_HOME", ".config");
         let store = "Cursor/User/globalStorage";
+        // The transcripts lie in the user's home; the editor keeps its store in another folder on
+        // Linux than on macOS.
         vec![
             SourceRoot { path: home.join(".cursor/projects"), depth_max: 4 },
             SourceRoot { path: settings.join(store), depth_max: 0 },
@@ -50,6 +52,8 @@ impl Agent for Cursor {
                     role: SourceRole::Main,
                 });
             }
+            // `<id>.txt` lies directly in the folder, `<id>.jsonl` in a folder of its name; other
+            // files beside it are no transcripts.
             [_, TRANSCRIPTS, file] => (None, file),
             [_, TRANSCRIPTS, id, file] if Path::new(file).file_stem()?.to_str()? == id => {
                 (None, file)
@@ -59,6 +63,7 @@ impl Agent for Cursor {
         };
         let (session, form) = match file.rsplit_once('.')? {
             (stem, "jsonl") => (stem, SourceForm::Lines),
+            // People may put text files there, too: only a uuid is a session.
             (stem, "txt") if is_uuid(stem) => (stem, SourceForm::Blocks(MARKS)),
             _ => return None,
         };

@@ -38,6 +38,7 @@ impl Agent for Gemini {
     }
 
     fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        // The variable replaces the user's home, not the `.gemini` in it.
         let home = environment.absolute("GEMINI_CLI_HOME");
         let home = home.unwrap_or_else(|| environment.home().to_owned());
         vec![SourceRoot { path: home.join(".gemini/tmp"), depth_max: 3 }]
@@ -45,6 +46,7 @@ impl Agent for Gemini {
 
     /// `<project>/chats/session-<minute>-<id>.jsonl`, or `<project>/chats/<parent>/<id>.jsonl`.
     fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
+        // The first name is the project's: a short name in 0.61, a hash before.
         let mut names = path.iter().map(|name| name.to_str().unwrap_or_default()).skip(1);
         let ("chats", second, third) = (names.next()?, names.next()?, names.next()) else {
             return None;
@@ -54,6 +56,7 @@ impl Agent for Gemini {
             None => (None, second),
         };
         let (stem, form) = match name.rsplit_once('.')? {
+            // The older form is one document, which the client writes anew each time.
             (stem, "jsonl") => (stem, SourceForm::Lines),
             (stem, "json") => (stem, SourceForm::Document { list: "messages" }),
             _ => return None,
@@ -105,7 +108,7 @@ struct GeminiState {
     /// The last talk that was told.
     last_event: Option<EventId>,
     answer: GeminiAnswer,
-    /// Calls whose result was told. Older ones are known by the journal.
+    /// Calls with a result that was told. Older ones are known by the journal.
     results: VecDeque<String>,
     /// The message that holds the last summary.
     snapshot: String,
@@ -159,6 +162,8 @@ impl Parser for GeminiParser {
             Ok(GeminiLine::Patch(set)) => self.patch(set, builder),
             Ok(GeminiLine::Rewind(id)) => self.rewind(&id, builder),
             Ok(GeminiLine::Message(message)) => {
+                // A message is written again under its id, so its events are known by that and not
+                // by their place.
                 builder.name(&message.id);
                 if !self.message(&message, builder) {
                     builder.unknown(record, &message.kind, None);
@@ -183,15 +188,19 @@ impl GeminiParser {
     fn head(&mut self, head: GeminiHead, builder: &mut EventBuilder<'_>) {
         let at = time(head.start_time.as_deref());
         let session = head.session_id.clone().unwrap_or_default();
+        // The first head names the session; a later one belongs to the same file.
         builder.session(self.state.session.get_or_insert(session));
         self.state.phase = Phase::Start;
         match &self.parent {
             Some(parent) => builder.parent(parent, SessionMode::Child, None),
             None => {
+                // Does nothing for the first head: a session that has not begun cannot be resumed.
                 let start = head.start_time.as_deref().unwrap_or_default();
                 builder.resumed(EventIdentity::in_session(&["resumed", start]), at);
             }
         }
+        // The file with the folder lies in the project's; a subagent's session is one folder
+        // deeper.
         let root = if self.parent.is_some() { "../../.project_root" } else { "../.project_root" };
         let cwd = head.directories.first().cloned();
         let cwd = cwd.or_else(|| builder.beside(root).map(|cwd| cwd.trim().to_owned()));
@@ -206,6 +215,7 @@ impl GeminiParser {
     /// A patch of the session as a whole.
     fn patch(&mut self, set: GeminiHead, builder: &mut EventBuilder<'_>) {
         let at = time(set.last_updated.as_deref());
+        // A resume writes the session's id into a patch, and then retells the history in a list.
         if set.session_id.is_some() && !matches!(self.state.phase, Phase::Start) {
             self.state.phase = Phase::Named;
         }
@@ -227,7 +237,9 @@ impl GeminiParser {
         builder: &mut EventBuilder<'_>,
     ) {
         let at = time(updated);
+        // Taken: what follows the list is talk again.
         let phase = std::mem::take(&mut self.state.phase);
+        // Before the rest, because a compaction ends the function.
         for message in messages {
             self.context(message, builder);
         }
@@ -248,19 +260,26 @@ impl GeminiParser {
             }
             _ => {}
         }
+        // The newest message of the list that was told parts the two:
+        //
+        //     told:  a b c d        `c` and `d` are gone from the history: they were taken back.
+        //     list:  a b e          `b` is the newest known one, `e` is news.
         let known = talk.iter().enumerate().rev().find_map(|(number, message)| {
             self.state.recent.find(message).map(|place| (number, place))
         });
         match known {
+            // Behind `place` is what was taken back, behind `number` what is new.
             Some((number, place)) => {
                 let event = self.state.recent.event(place);
                 self.take_back(place + 1, event, &talk[number].id, at, builder);
                 self.tell_all(&talk[number + 1..], builder);
             }
+            // The history is empty, or begins before all that is remembered.
             None if talk.is_empty() || !self.state.recent.is_empty() => {
                 let last = messages.last().map_or("", |message| &message.id);
                 self.take_back(0, self.state.context_event, last, at, builder);
             }
+            // Nothing was told yet, so all of it is news.
             None => self.tell_all(&talk, builder),
         }
     }
@@ -288,6 +307,7 @@ impl GeminiParser {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // With the newest message in the name, a second rewind to the same place is another fact.
         let identity = EventIdentity::in_session(&["rewind", name, self.state.recent.newest()]);
         if self.state.recent.truncate(len) {
             builder.rewound(identity, at, to);
@@ -300,10 +320,12 @@ impl GeminiParser {
     /// Whether the list begins with a new summary of what was said.
     fn compaction(&mut self, messages: &[GeminiMessage], builder: &mut EventBuilder<'_>) -> bool {
         let snapshot = messages.iter().find(|message| is_snapshot(message));
+        // Every later list begins with the same summary again.
         let Some(snapshot) = snapshot.filter(|message| message.id != self.state.snapshot) else {
             return false;
         };
         self.compacted(snapshot, builder);
+        // The messages that the client kept were told before: they are remembered only.
         for message in messages.iter().filter(|message| !is_all_context(message)) {
             self.state.recent.see(message, self.state.last_event);
         }
@@ -315,6 +337,8 @@ impl GeminiParser {
         let at = time(snapshot.timestamp.as_deref());
         let event = builder.compacted(identity, at, Some(snapshot.content.joined()), None);
         self.state.snapshot.clone_from(&snapshot.id);
+        // What was said before is gone from the client's history, so the session cannot go back to
+        // it.
         self.state.recent = GeminiRecent::default();
         self.state.last_event = Some(event);
         self.state.context_event = Some(event);
@@ -348,6 +372,7 @@ impl GeminiParser {
         let at = time(message.timestamp.as_deref());
         let first = message.content.texts().next();
         let begins = message.kind == "user" && first.is_some_and(is_context);
+        // Only a retelling puts the context behind talk.
         if begins && !self.state.recent.is_empty() {
             self.state.phase = Phase::Retelling(at);
             return true;
@@ -355,6 +380,7 @@ impl GeminiParser {
         let Phase::Retelling(since) = &self.state.phase else { return false };
         let age = at.zip(*since).map(|(at, since)| at.nanos() - since.nanos());
         let is_late = age.is_some_and(|age| age > RETELLING_MILLIS_MAX * 1_000_000);
+        // Retold answers have no tokens: one that has them is fresh.
         message.tokens.is_none() && !is_late
     }
 
@@ -365,6 +391,7 @@ impl GeminiParser {
         }
         self.context(message, builder);
         let mut has_told = false;
+        // Results stand in a user's message, as the API wants them.
         for part in &message.content.0 {
             if let Some(response) = &part.function_response {
                 has_told = true;
@@ -390,6 +417,7 @@ impl GeminiParser {
             let identity = EventIdentity::in_session(&["added", &message.id]);
             self.state.last_event = Some(builder.context(identity, at, None, typed.added).id);
         }
+        // A message that told nothing is no place to go back to.
         if has_told {
             self.state.recent.see(message, self.state.last_event);
         }
@@ -402,6 +430,7 @@ impl GeminiParser {
         }
         let at = time(message.timestamp.as_deref());
         for text in message.content.texts().filter(|text| is_context(text)) {
+            // Known by its hash: the text is long, and the state has to stay small.
             let hash = short_hash(&[text]);
             if self.state.context == hash {
                 continue;
@@ -433,6 +462,7 @@ impl GeminiParser {
             at,
             SessionSettings { model: message.model.clone(), ..SessionSettings::default() },
         );
+        // The client writes an answer again when its tools are done: words and usage are told once.
         if has_words && !self.state.answer.has_message {
             self.words(&message.id, at, thoughts, text, builder);
         }
@@ -446,6 +476,8 @@ impl GeminiParser {
             };
             builder.fact(EventIdentity::in_session(&["step", &message.id]), at, &step);
         }
+        // The second line of an answer repeats its first calls. Calls in a message of their own are
+        // all new.
         let new = if belongs_to_last { 0 } else { self.state.answer.calls };
         for call in message.tool_calls.iter().skip(new) {
             self.call(&message.id, call, at, builder);
@@ -493,6 +525,7 @@ impl GeminiParser {
     fn notice(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         let text = message.content.joined();
+        // Esc and a denial write this notice, and no end of the turn.
         if text.trim() == CANCELLED {
             let identity = EventIdentity::in_session(&["cancelled", &message.id]);
             builder.turn_completed(at, identity, StopReason::Interrupted, None);
@@ -518,6 +551,8 @@ impl GeminiTokens {
         // Some servers do not count what was cached.
         let fresh = self.input.checked_sub(self.cached).unwrap_or(self.input);
         TokenUsage {
+            // `tool` counts beside `input`, thoughts beside `output`; in an event's usage they are
+            // part of it.
             input_tokens: Some(fresh.saturating_add(self.tool)),
             output_tokens: Some(self.output.saturating_add(self.thoughts)),
             cache_read_tokens: Some(self.cached),
@@ -541,6 +576,7 @@ impl Typed {
         let mut is_reference = false;
         for part in &message.content.0 {
             let text = part.text.as_deref().unwrap_or_default();
+            // From this mark on all parts are the contents of `@file` references.
             is_reference |= text.trim_start().starts_with(REFERENCES_MARK);
             let is_added = is_reference || text.trim_start().starts_with(HOOK_MARK);
             match piece(part) {
@@ -549,6 +585,7 @@ impl Typed {
                 None => {}
             }
         }
+        // The client tells what it showed of the prompt: the rest was added for the model.
         if let Some(display) = &message.display_content {
             let shown: Vec<ContentPart> = display.0.iter().filter_map(piece).collect();
             let hidden = prompt.into_iter().filter(|piece| !shown.contains(piece));
@@ -589,6 +626,8 @@ fn is_all_context(message: &GeminiMessage) -> bool {
 
 /// A message that stands for everything before it.
 fn is_snapshot(message: &GeminiMessage) -> bool {
+    // Compression leaves no other marker. The tag has to stand at the end, because a person may
+    // write about one.
     let text = message.content.joined();
     let text = text.trim_end();
     message.kind == "user"

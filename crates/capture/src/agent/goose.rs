@@ -1,7 +1,7 @@
 //! Goose: a database of sessions, and before it files of lines.
 //!
-//! A conversation is rewritten under new row ids from time to time, so a message is known by who
-//! said it, when, what, and how many equal ones came before.
+//! A conversation is rewritten under new row ids from time to time, so a message is known by its
+//! role, its time, its words, and how many equal ones came before.
 
 mod recent; // the last messages, to know them again
 mod record; // rows and lines
@@ -73,6 +73,8 @@ impl Agent for Goose {
 
 static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     tables: &["sessions", "messages"],
+    // The digest changes with every row and every total, so that an unchanged session is not read.
+    // Ids are unique in one database only (`YYYYMMDD_n`).
     sessions: "
         SELECT s.id AS id, NULL AS parent, NULL AS family, 'messages' AS way,
             coalesce(CAST(strftime('%s', s.updated_at) AS INTEGER) * 1000, 0) AS active,
@@ -140,7 +142,7 @@ struct GooseMessageRef<'m> {
 }
 
 const DECLINED: &str = "The user has declined to run this tool";
-/// Seconds before this are milliseconds: the year 5138.
+/// From here on a number is milliseconds: as seconds it would be the year 5138.
 const SECONDS_MAX: i64 = 100_000_000_000;
 
 impl Parser for GooseParser {
@@ -149,6 +151,7 @@ impl Parser for GooseParser {
         struct Names {
             role: Option<serde::de::IgnoredAny>,
         }
+        // Sessions and messages have no types: only messages have a role.
         let is_message = record.read::<Names>().is_ok_and(|names| names.role.is_some());
         if is_message {
             match record.read() {
@@ -194,6 +197,7 @@ impl GooseParser {
 
     /// Only sums are recorded: what the session has used by now stands in for what it had.
     fn usage(&mut self, session: &GooseSession, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+        // 1.52.0 has a `usage_ledger` with a row per call as well, which is not read.
         let usage = TokenUsage {
             input_tokens: session.accumulated_input_tokens,
             output_tokens: session.accumulated_output_tokens,
@@ -208,6 +212,7 @@ impl GooseParser {
         let model = builder.known().model.clone();
         let step = StepCompleted { model, usage: Some(usage), ..StepCompleted::default() };
         let draft = builder.fact(EventIdentity::in_session(&["usage", said.get()]), at, &step);
+        // An amendment of the first: sums must not be added up.
         if let Some(first) = &self.state.usage {
             draft
                 .metadata
@@ -227,6 +232,7 @@ impl GooseParser {
             Ok(blocks) => blocks,
             Err(error) => return builder.unknown(record, "content", Some(&error.to_string())),
         };
+        // The query has counted the equal rows in front of this one.
         let key = match message.row() {
             Some(_) => key(message, &blocks, message.occurrence),
             // Lines do not say how many equal ones came before.
@@ -251,6 +257,7 @@ impl GooseParser {
                 None
             }
         };
+        // Also a message without an event: the next row follows it.
         self.state.recent.push(key, message, event);
     }
 
@@ -275,12 +282,15 @@ impl GooseParser {
             }
         }
         let content = Content(pieces);
+        // A message of tool results only.
         if !content.has_substance() {
             return last;
         }
         let text = content.joined_text();
         let identity = EventIdentity::in_session(&["said", key]);
         let hash = short_hash(&[&text]);
+        // Taken by whatever follows: only the first message behind a summary can be the prompt
+        // again.
         let was_compacted = std::mem::take(&mut self.state.is_compacted);
         let event = if message.is_for_the_model() && self.state.recent.is_newest(message) {
             self.state.is_compacted = true;
@@ -309,6 +319,7 @@ impl GooseParser {
         let GooseMessageRef { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let id = message.message_id.clone().unwrap_or(key.to_owned());
+        // An answer may be spread over rows that share its id.
         if self.state.answer.id != id {
             self.state.answer = GooseAnswer { id, blocks: 0 };
         }
@@ -317,6 +328,7 @@ impl GooseParser {
             let identity = EventIdentity::in_session(&[key, &number.to_string()]);
             let event = match block.kind.as_str() {
                 "text" if block.text.trim().is_empty() => continue,
+                // The agent's words in the model's place.
                 "text" if message.is_for_the_model() => {
                     builder.context(identity, at, None, block.text.clone()).id
                 }
@@ -341,6 +353,8 @@ impl GooseParser {
                     };
                     builder.thinking(identity, at, &thinking).id
                 }
+                // The row comes after the user's decision (1.52.0), so that an open approval is in
+                // no row.
                 "toolRequest" | "frontendToolRequest" => {
                     let (message_id, block_number) = self.state.answer.next();
                     let called = block.called();
@@ -390,9 +404,10 @@ impl GooseAnswer {
     }
 }
 
-/// Who said what when, and how many equal ones came before. Only what is said counts: the same
-/// block is written in more than one way.
+/// The role, the time and the words, and how many equal ones came before. Only what is said
+/// counts: the same block is written in more than one way.
 fn key(message: &GooseMessage, blocks: &[GooseBlock], occurrence: u64) -> String {
+    // Not the row's id, which a rewritten conversation changes.
     let mut said = vec![message.role.clone(), message.created.to_string()];
     for block in blocks {
         let words = [&block.kind, &block.text, &block.thinking, &block.id, &block.msg];
@@ -406,6 +421,7 @@ fn key(message: &GooseMessage, blocks: &[GooseBlock], occurrence: u64) -> String
 fn result(block: &GooseBlock) -> ToolResult {
     let returned = block.returned();
     let text = returned.texts.join("\n");
+    // A denial is an error as well; only its words tell it apart.
     let outcome = match returned.is_error {
         _ if text.starts_with(DECLINED) => Outcome::Rejected,
         true => Outcome::Error,
@@ -476,6 +492,7 @@ fn moment(created: i64) -> Time {
 
 /// A time without a zone is in UTC.
 fn time(text: &str) -> Option<Time> {
+    // SQLite writes `2026-11-18 02:30:00`.
     let text = text.trim();
     text.parse().ok().or_else(|| format!("{}Z", text.replacen(' ', "T", 1)).parse().ok())
 }

@@ -39,6 +39,7 @@ impl Agent for OpenCode {
 
     fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let data = environment.data_folder("opencode");
+        // The variable may name a file in the folder that is searched anyway.
         let named = environment.variable("OPENCODE_DB").map(|path| data.join(path));
         let roots = [Some(data.clone()), named.filter(|path| !path.starts_with(&data))];
         roots.into_iter().flatten().map(|path| SourceRoot { path, depth_max: 0 }).collect()
@@ -118,6 +119,7 @@ impl OpenCodeParser {
         // Types of events end in the version of their shape.
         let kind = row.kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         match kind {
+            // The log has events, the tables have rows; both tell the same.
             "session.created" | "session.updated" => {
                 self.session(&read::<Data<_>>(row)?.about, builder)
             }
@@ -126,6 +128,7 @@ impl OpenCodeParser {
                 let info: Info = read::<Data<_>>(row)?.about;
                 self.message(&info.id, &info, builder);
             }
+            // As it began: it is known from now on and told when it has ended.
             "message" => {
                 let id = row.id.as_deref().unwrap_or_default();
                 self.memory.see(id, &read(row)?);
@@ -144,11 +147,14 @@ impl OpenCodeParser {
                 let mut part: OpenCodePart = read(row)?;
                 part.id = row.id.clone().unwrap_or_default();
                 part.message_id = row.message.clone().unwrap_or_default();
+                // A part may change long after its message was read, so its row brings the message
+                // along.
                 if let Some(info) = &row.info {
                     self.memory.see(&part.message_id, info);
                 }
                 return Ok(self.part(&part, time(row.updated), builder));
             }
+            // What the agent deletes stays told.
             "message.part.removed" | "session.deleted" => builder.silent(),
             _ => return Ok(false),
         }
@@ -167,6 +173,8 @@ impl OpenCodeParser {
             ..SessionSettings::default()
         };
         builder.settings(at, news);
+        // The row keeps `revert` while the user may still redo; the messages go with the next
+        // prompt.
         let revert = session.revert.as_ref().map(|revert| revert.message_id.clone());
         if revert == self.memory.reverted {
             return builder.silent();
@@ -198,6 +206,7 @@ impl OpenCodeParser {
 
     fn message(&mut self, id: &str, info: &Info, builder: &mut EventBuilder<'_>) {
         let message = self.memory.see(id, info);
+        // Messages are updated in place, again and again: the end is told once.
         let is_over = !message.is_user && info.time.completed.is_some() && !message.is_done;
         message.is_done |= is_over;
         let (created, is_summary) = (message.created.to_string(), message.is_summary);
@@ -225,9 +234,12 @@ impl OpenCodeParser {
                 builder.error(EventIdentity::everywhere(&["error", &created]), at, &raised);
                 builder.turn_completed(at, end, StopReason::Completed, Some(raised.message));
             }
+            // After a denied call the agent stops without an error.
             None if is_blocked => builder.turn_completed(at, end, StopReason::Interrupted, None),
             None => {
                 let finish = info.finish.as_deref().unwrap_or_default();
+                // A summary answers no prompt, and an answer that wants tools is followed by
+                // another.
                 if !is_summary && !finish.is_empty() && !GOES_ON.contains(&finish) {
                     builder.turn_completed(at, end, StopReason::Completed, None);
                 } else {
@@ -255,6 +267,7 @@ impl OpenCodeParser {
             "text" | "reasoning" => self.words(part, message.is_summary, &created, builder),
             "tool" => self.tool(part, &created, builder),
             "step-finish" => self.step(part, &created, at, builder),
+            // A user's message with this part alone asks for the summary that follows (1.18.33).
             "compaction" => {
                 let started =
                     CompactionStarted { strategy: "captured".to_owned(), ..Default::default() };
@@ -306,6 +319,7 @@ impl OpenCodeParser {
         if part.text.is_empty() {
             return builder.silent();
         }
+        // A subagent's prompt is its parent's task, and of several texts only the first was typed.
         let is_typed = !part.synthetic && !part.ignored && is_first;
         let event = if is_typed && self.parent.is_none() {
             if let Some(message) = message {
@@ -340,11 +354,13 @@ impl OpenCodeParser {
         created: &str,
         builder: &mut EventBuilder<'_>,
     ) {
+        // Also for a part that is still written: places are given in the order of appearance.
         let block = self.memory.block(&part.message_id, &part.id);
         let at = match finished(part) {
             Some(at) if !is_summary => at,
             _ => return builder.silent(),
         };
+        // A fork copies times and texts under new ids.
         let start = part.time.and_then(|time| time.start).unwrap_or_default().to_string();
         let hash = short_hash(&[&part.text]);
         let identity = EventIdentity::everywhere(&[&part.kind, created, &start, &hash]);
@@ -373,6 +389,7 @@ impl OpenCodeParser {
     ) {
         let Some(tokens) = &part.tokens else { return builder.silent() };
         let usage = tokens.usage(part.cost);
+        // A message may have several steps: what they used tells them apart.
         let said = Raw::from_value(&usage).expect("usage encodes");
         let step = StepCompleted {
             model: builder.known().model.clone(),
@@ -424,6 +441,7 @@ fn file(part: &OpenCodePart) -> ContentPart {
 fn unquoted(text: &str) -> String {
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner {
+        // A quote in the middle that is not escaped was typed, and so were those around it.
         Some(inner) if !inner.replace("\\\"", "").contains('"') => inner.replace("\\\"", "\""),
         _ => text.to_owned(),
     }

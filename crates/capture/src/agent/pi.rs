@@ -1,7 +1,7 @@
 //! pi: one tree of entries a session, `sessions/--<cwd>--/<time>_<session>.jsonl`.
 //!
 //! Entries stand in the order they came about, each with the one before it on its branch: an entry
-//! whose parent is not the last one goes back in the tree. Ids are unique within a file only; with
+//! behind another one than the last goes back in the tree. Ids are unique within a file only; with
 //! their time they are unique enough to know the copies in a fork. No file is there before the
 //! first answer.
 
@@ -111,6 +111,7 @@ impl Parser for PiSession {
         let at = entry.at();
         // Every message has a parent, if only the start of the session.
         let last = if entry.kind == "message" { builder.last(at) } else { builder.last_told() };
+        // Before the entry is told: a rewind stands in front of what goes on from it.
         if let Some(effective) = self.state.tree.step(&entry, last) {
             builder.rewound(identity(&entry, builder, "rewind"), at, effective);
         }
@@ -120,6 +121,7 @@ impl Parser for PiSession {
             Ok(PiOutcome::Unknown(kind)) => builder.unknown(record, &kind, None),
             Err(error) => builder.unknown(record, &entry.kind, Some(&error.to_string())),
         }
+        // Behind it: the events of the entry are now the last ones of its branch.
         self.state.tree.end(&entry, builder.last_told());
     }
 
@@ -174,6 +176,7 @@ impl PiSession {
     }
 
     fn header(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) {
+        // A file may be renamed; the header has the session's id.
         let id = entry.id.as_ref().filter(|id| **id != self.named && id.len() <= ID_BYTES_MAX);
         if let Some(session) = id {
             self.state.session = Some(session.clone());
@@ -201,6 +204,7 @@ impl PiSession {
             }
             "assistant" => self.answer(entry, &message, builder)?,
             "toolResult" => self.result(entry, &message, builder),
+            // A command that the user ran with `!`: the model did not ask for it.
             "bashExecution" => {
                 let (command, output) = (message.command, message.output);
                 let text =
@@ -226,6 +230,7 @@ impl PiSession {
             Some(content) => serde_json::from_str(content.get())?,
             None => Vec::new(),
         };
+        // The provider's id where there is one: an entry's own is unique in its file only.
         let message_id = message.response_id.clone().or_else(|| entry.id.clone());
         let message_id = message_id.unwrap_or_else(|| builder.place());
         let mut block = 0;
@@ -294,6 +299,7 @@ impl PiSession {
         };
         builder.fact(identity(entry, builder, "usage"), at, &step);
         let turn = identity(entry, builder, "turn");
+        // pi writes no end of a turn: an answer that wants no tools is the end.
         match message.stop_reason.as_deref() {
             Some("toolUse") | None => {}
             Some("aborted") => builder.turn_completed(at, turn, StopReason::Interrupted, None),
@@ -316,6 +322,7 @@ impl PiSession {
         let call_id = message.tool_call_id.clone().unwrap_or_default();
         let call = self.state.calls.close(&call_id);
         let text = texts(message.content);
+        // Only a failed command ends its output with its code; another may print the same line.
         let result = ToolResult {
             call_id,
             tool: message.tool_name.clone(),

@@ -4,7 +4,7 @@
 //! one whole answer with its usage; its telemetry repeats that, and alone tells what tools were
 //! let through and what the agent asked a model for itself.
 //!
-//! Not here: hooks, whose ids of calls are made up.
+//! Not here: hooks, which make up ids of calls.
 
 mod record; // the lines
 mod hooks; // what its hooks say
@@ -79,7 +79,7 @@ impl Agent for Qwen {
     }
 }
 
-/// The tool whose output says how it ended.
+/// The shell: its output says how the command ended.
 const SHELL: &str = "run_shell_command";
 
 struct QwenTranscript {
@@ -95,11 +95,11 @@ struct QwenState {
     has_own_title: bool,
     branches: Branches,
     calls: Calls<Nothing>,
-    /// What became of calls whose results are about to come.
+    /// What became of calls that are about to get their results.
     rulings: Vec<Ruling>,
 }
 
-/// Rulings that are remembered. Of a call whose ruling was forgotten only the result is told.
+/// Rulings that are remembered. A call that has lost its ruling is told with its result only.
 const RULINGS_MAX: usize = 12;
 
 /// What telemetry says of a call. It names the tool only; the result follows at once.
@@ -116,6 +116,7 @@ impl Parser for QwenTranscript {
             Ok(line) => line,
             Err(error) => return builder.unknown(record, "no record", Some(&error.to_string())),
         };
+        // Every record repeats its surroundings; only what changed becomes an event.
         let settings = SessionSettings {
             agent_version: line.version.clone(),
             cwd: line.cwd.clone(),
@@ -126,12 +127,14 @@ impl Parser for QwenTranscript {
         builder.settings(line.timestamp, settings);
         match (line.kind.as_str(), line.subtype.as_deref().unwrap_or_default()) {
             ("user", "") if !line.is_sidechain => self.prompt(&line, builder),
+            // Typed while the agent works: it opens no turn.
             ("user", "mid_turn_user_message") => {
                 let content = line.content();
                 let text = content.joined_text();
                 let prompt = UserPrompt { content, queued: true };
                 builder.fact(line.identity("prompt"), line.timestamp, &prompt).text = Some(text);
             }
+            // The agent's words in the user's place.
             ("user", "" | "notification" | "cron" | "agent_launch_prompt") => {
                 builder.turn_opened(Some(&line.uuid));
                 let text = line.content().joined_text();
@@ -152,9 +155,11 @@ impl Parser for QwenTranscript {
 impl QwenTranscript {
     fn prompt(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
         let last = builder.last(line.timestamp);
+        // A prompt behind the record that an earlier prompt followed goes back to there.
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
         builder.turn_opened(Some(&line.uuid));
         let draft = builder.prompt(line.identity("prompt"), line.timestamp, line.content());
+        // A `rewind` record in front of it has told already where it goes on.
         draft.parent_id = draft.parent_id.or(goes_back_to);
     }
 
@@ -185,6 +190,7 @@ impl QwenTranscript {
                 self.state.calls.open(Call {
                     call_id: call.call_id,
                     event_id: event,
+                    // The response names the tool again, so it is not kept.
                     tool: String::new(),
                     task: None,
                     more: Nothing {},
@@ -213,6 +219,7 @@ impl QwenTranscript {
             };
             builder.fact(line.identity("step"), at, &step);
         }
+        // No record tells the end of a turn: an answer without calls is the last one.
         if !is_calling {
             builder.turn_answered();
         }
@@ -233,6 +240,7 @@ impl QwenTranscript {
         response: &Response,
         builder: &mut EventBuilder<'_>,
     ) {
+        // Telemetry names no call: the oldest ruling about the tool is this call's.
         let rulings = &mut self.state.rulings;
         let ruling = rulings.iter().position(|ruling| ruling.tool == response.name);
         let ruling = ruling.map(|place| rulings.remove(place));
@@ -295,12 +303,14 @@ impl QwenTranscript {
         match subtype {
             "ui_telemetry" => self.telemetry(line, payload.ui_event, builder),
             "chat_compression" => {
+                // The compressed history begins with the summary.
                 let history = payload.compressed_history.iter();
                 let summary =
                     history.flat_map(|said| &said.parts).find_map(|part| part.text.clone());
                 let tokens_before = payload.info.original_token_count;
                 builder.compacted(line.identity("compaction"), at, summary, tokens_before);
             }
+            // Of the phases of a command only the first is told, which has it as it was typed.
             "slash_command" if payload.phase.as_deref() == Some("invocation") => {
                 let command = payload.raw_command.unwrap_or_default();
                 builder.note(line.identity("note"), at, "command", command);
@@ -329,6 +339,7 @@ impl QwenTranscript {
                 );
             }
             "rewind" => {
+                // The session goes on behind the parent of the record.
                 let to = self.state.branches.known(line.parent_uuid.as_deref());
                 builder.rewound(line.identity("rewind"), at, to);
             }
@@ -350,6 +361,7 @@ impl QwenTranscript {
 
     /// What the agent counts: only what no other record says is told.
     fn telemetry(&mut self, line: &QwenLine, event: UiEvent, builder: &mut EventBuilder<'_>) {
+        // The last part of the name counts; the first is the vendor's.
         match event.name.as_deref().and_then(|name| name.rsplit('.').next()) {
             Some("tool_call") => {
                 let tool = event.function_name.unwrap_or_default();
@@ -359,6 +371,8 @@ impl QwenTranscript {
                 }
                 self.state.rulings.push(Ruling { tool, decision, duration_ms });
             }
+            // The session's own answers have their usage beside them: only a subagent's is told
+            // here.
             Some("api_response") if event.subagent_name.is_some() => {
                 let step = StepCompleted {
                     agent_id: event.subagent_name.clone().unwrap_or_default(),

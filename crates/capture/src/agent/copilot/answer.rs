@@ -35,6 +35,7 @@ impl CopilotLog {
             builder.message(line.identity("message"), at, &message);
             block += 1;
         }
+        // By this the end of the request decides whether the turn is over.
         let requests = tool_requests.unwrap_or_default();
         self.state.talk(line.agent()).wants_tools = Some(!requests.is_empty());
         for request in requests {
@@ -67,6 +68,8 @@ impl CopilotLog {
         builder: &mut EventBuilder<'_>,
     ) -> CopilotOutcome {
         let talk = self.state.talk(line.agent());
+        // Without an answer (`None`) the request failed or was cut off, and an abort has closed the
+        // turn itself.
         if talk.wants_tools != Some(false) || !talk.is_turn_open {
             return CopilotOutcome::Silent;
         }
@@ -80,6 +83,7 @@ impl CopilotLog {
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let UsageRecord { usage } = line.read()?;
+        // A fork copies the usage as well: its id is the same in every copy (1.0.102).
         let identity = match &usage.accounting {
             Some(accounting) => EventIdentity::everywhere(&[
                 "usage",

@@ -65,10 +65,12 @@ pub(super) fn first_id(head: &[u8]) -> Option<String> {
 /// such words of others.
 pub(super) fn forked_from<'a>(words: &'a str, own: &str) -> Option<&'a str> {
     let origin = words.strip_prefix("Forked from ")?;
+    // A title may contain spaces, an id does not.
     let (id, rest) = match origin.strip_prefix('"') {
         Some(titled) => behind_title(titled)?,
         None => origin.split_once(' ')?,
     };
+    // The words that a fork of a fork has copied name another copy.
     rest.contains(own).then_some(id)
 }
 
@@ -98,6 +100,7 @@ pub(super) struct CopilotSession {
     title: Option<String>,
     #[serde(default)]
     context: Option<Context>,
+    // Some events have these fields without the `context` around them.
     #[serde(flatten)]
     bare: Context,
 }
@@ -261,6 +264,7 @@ pub(super) struct Permission {
     pub kind: Option<String>,
     pub tool_call_id: Option<String>,
     pub intention: Option<String>,
+    // Each kind of request names what it is about in a field of its own.
     #[serde(alias = "fileName", alias = "url", alias = "path")]
     pub full_command_text: Option<String>,
 }

@@ -40,6 +40,7 @@ pub(super) struct Asking {
 
 impl CopilotState {
     pub(super) fn talk(&mut self, agent: Option<&str>) -> &mut CopilotThread {
+        // An id that is too long for the state shares the session's own talk.
         let Some(agent) = agent.filter(|agent| agent.len() <= ID_BYTES_MAX) else {
             return &mut self.main;
         };

@@ -1,4 +1,4 @@
-//! Tools: their calls and results, and who allowed them.
+//! Tools: their calls and results, and the decisions about them.
 
 use event::json;
 use event::payload::{
@@ -56,10 +56,12 @@ impl CopilotLog {
     ) -> Result<(), serde_json::Error> {
         let request: ToolRequest = line.read()?;
         let (call_id, tool) = (request.tool_call_id, request.name);
+        // A call that the user asked for directly stands in no answer.
         if self.state.calls.get(&call_id).is_none() {
             let (call_id, tool, input) = (call_id.clone(), tool.clone(), request.arguments);
             self.call(line, ToolCall { call_id, tool, input, ..ToolCall::default() }, builder);
         }
+        // The log does not say whether the tool changes anything.
         let effect = Effect::from("unknown");
         let started = ToolStarted { call_id, tool, idempotency_key: String::new(), effect };
         let identity = line.identity("");
@@ -76,6 +78,7 @@ impl CopilotLog {
         let call = self.state.calls.close(&completed.tool_call_id);
         let exit_code = completed.shell_execution.and_then(|shell| shell.exit_code);
         let code = completed.error.as_ref().and_then(|error| error.code.clone());
+        // An exit with 3 is a success for Copilot; the code is beside the result.
         let outcome = match (completed.success, code.as_deref()) {
             (false, Some("rejected" | "denied")) => Outcome::Rejected,
             (false, Some("aborted" | "cancelled")) => Outcome::Canceled,
@@ -90,9 +93,11 @@ impl CopilotLog {
             output: completed.result.and_then(|result| result.content),
             error: completed.error.and_then(|error| error.message),
             exit_code,
+            // After kill -9 the resume writes such a result for every call that was cut off.
             repair: completed.model.as_deref() == Some(MADE_UP),
             ..ToolResult::default()
         };
+        // No more is decoded than is shown: an output may be long.
         let said = result.output.as_ref();
         let said = said.and_then(|said| json::string_prefix(said.get(), SHOWN_CHARS_MAX + 1));
         let draft = builder.fact(line.identity(""), line.at(), &result);
@@ -136,6 +141,7 @@ impl CopilotLog {
         let PermissionCompleted { request_id, result, decision_source } = line.read()?;
         let (identity, at) = (line.identity(""), line.at());
         let reason = result.feedback.or(result.reason);
+        // Esc while the dialog was open: nothing was decided.
         if result.kind == "cancelled" {
             let reason = reason.unwrap_or_else(|| result.kind.clone());
             let canceled = ApprovalCanceled { approval_id: request_id, tool: None, reason };
@@ -146,6 +152,7 @@ impl CopilotLog {
             true => Decision::Allow,
             false => Decision::Deny,
         };
+        // Without a terminal `unattended_fallback` denies: a rule, not a person.
         let is_person = decision_source.as_deref() == Some("human_response");
         let resolved = ApprovalResolved {
             approval_id: request_id,

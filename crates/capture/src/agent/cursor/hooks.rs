@@ -1,7 +1,7 @@
 //! Cursor's hooks: the only place where the output of its tools is told.
 //!
 //! As documented by the vendor for version 1 of `hooks.json`; no recording was made. Its own
-//! dialogs are told by nobody: `beforeShellExecution` fires for every call.
+//! dialogs have no hook: `beforeShellExecution` fires for every call.
 
 use event::payload::Outcome;
 use event::{Kind, SignalKind};

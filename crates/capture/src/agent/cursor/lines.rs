@@ -126,6 +126,7 @@ impl CursorTranscript {
         builder: &mut EventBuilder<'_>,
     ) {
         let at = self.state.at;
+        // Lines have no ids: the place in the file names the message.
         let message_id = builder.place();
         let mut block = 0;
         for (number, part) in parts.iter().enumerate() {
@@ -153,6 +154,7 @@ impl CursorTranscript {
                     builder.thinking(identity, at, &thinking);
                 }
                 "tool_use" => {
+                    // No line names the session's folder, but calls of the shell do.
                     if let Some(cwd) = argument(&part.input, "working_directory") {
                         builder.settings(
                             at,
@@ -160,6 +162,8 @@ impl CursorTranscript {
                         );
                     }
                     let call = ToolCall {
+                        // No result can name a call without an id: its place only tells it apart
+                        // from the others.
                         call_id: part.id.clone().unwrap_or(format!("{message_id}#{number}")),
                         tool: part.name.clone(),
                         input: part.input.clone(),
@@ -211,6 +215,7 @@ pub(super) fn tell_prompt(
     builder: &mut EventBuilder<'_>,
 ) {
     let prompt = Prompt::of(text);
+    // The only time is the one in a prompt. It holds for everything up to the next prompt.
     *at = prompt.at.or(*at);
     let place = builder.place();
     if !prompt.added.is_empty() {

@@ -23,6 +23,7 @@ pub(super) fn moment(text: &str) -> Option<Time> {
 
 fn told(date: &str, year: &str, clock: &str, zone: &str) -> Option<Time> {
     let (month, day) = date.split_once(' ')?;
+    // The name of the month may be whole or short.
     let month = MONTHS.iter().position(|name| month.starts_with(name))? + 1;
     let day: u32 = day.parse().ok()?;
     let year: u32 = year.parse().ok()?;
@@ -30,6 +31,7 @@ fn told(date: &str, year: &str, clock: &str, zone: &str) -> Option<Time> {
     let (hour, minute) = clock.split_once(':')?;
     let hour: u32 = hour.parse().ok().filter(|hour| (1..=12).contains(hour))?;
     let minute: u32 = minute.parse().ok()?;
+    // 12 AM is hour 0, 12 PM is hour 12.
     let hour = match half {
         "AM" => hour % 12,
         "PM" => hour % 12 + 12,

@@ -40,6 +40,7 @@ impl<'a> Prompt<'a> {
         let stamp = text.split_once("<timestamp>").and_then(|(_, rest)| rest.split_once('<'));
         let at = stamp.and_then(|(stamp, _)| moment(stamp));
         let marked = text.find(OPEN).map(|open| {
+            // A mark that is not closed takes the rest of the text.
             let end = text.rfind(CLOSE).filter(|close| *close >= open + OPEN.len());
             (open, end)
         });

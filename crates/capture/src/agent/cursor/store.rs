@@ -20,6 +20,8 @@ use crate::thread_state::SessionSettings;
 
 pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     tables: &["cursorDiskKV"],
+    // `composerData:` has 13 characters, hence the 14. `;` follows `:` in ASCII, so that a range of
+    // keys, which the index answers, finds the bubbles of one conversation.
     sessions: "
         SELECT substr(c.key, 14) AS id, NULL AS parent, NULL AS family, 'bubbles' AS way,
             0 AS active,
@@ -32,6 +34,8 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     ways: &[RowQuery {
         name: "bubbles",
         head: None,
+        // The place sorts: the conversation (0), bubbles within it (1, older versions), bubbles in
+        // rows of their own (2). Text that is no JSON counts as an empty conversation.
         rows: "
             WITH composer AS (
                 SELECT c.rowid AS number, c.key AS key,
@@ -63,6 +67,7 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
             WHERE place > :after ORDER BY place LIMIT :limit",
         at: None,
         json: &["value"],
+        // The store has one counter for all sessions; the parameter is named because it is bound.
         newest: Some("SELECT max(rowid) FROM cursorDiskKV WHERE :session IS NOT NULL"),
     }],
 }];
@@ -157,6 +162,7 @@ impl Parser for Store {
             Ok(row) => row,
             Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
         };
+        // The conversation's own row comes first and only when it changed, so the parent is kept.
         if let Some(parent) = &self.state.parent {
             builder.parent(parent, SessionMode::Child, None);
         }
@@ -298,6 +304,7 @@ impl Store {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // A bubble holds one call: without an id it is known by the bubble.
         let call_id = tool.tool_call_id.clone().unwrap_or(id.to_owned());
         let name = tool.name.clone().unwrap_or_default();
         let input = tool.raw_args.as_ref().or(tool.params.as_ref()).map(embedded);
@@ -321,6 +328,7 @@ impl Store {
         self.tell(id, "call", &said, builder, |identity, builder| {
             builder.call(identity, at, &call)
         });
+        // It still runs, or waits for the user.
         let Some(outcome) = outcome else { return };
         let result = ToolResult {
             call_id,
@@ -348,9 +356,11 @@ impl Store {
         let said = short_hash(&[said]);
         let name = short_hash(&[id, fact]);
         let known = self.state.recent.iter().find(|known| known.0 == name).cloned();
+        // The row was written again, and this fact stayed as it was.
         if known.as_ref().is_some_and(|known| known.1 == said) {
             return builder.silent();
         }
+        // What it says is part of the identity: a change is another event, which amends the first.
         let identity = EventIdentity::in_session(&[fact, id, &said]);
         let draft = tell(identity, builder);
         if let Some((_, _, first)) = known {
@@ -397,6 +407,7 @@ fn thought(thinking: &Raw) -> String {
 fn embedded(raw: &Raw) -> Raw {
     match raw.text() {
         Some(text) if text.is_empty() => Raw::null(),
+        // A text that is no JSON stays the text it is.
         Some(text) => Raw::parse(text).unwrap_or_else(|_| raw.clone()),
         None => raw.clone(),
     }

@@ -63,6 +63,7 @@ impl Parser for CursorText {
             let rest = record.text.strip_prefix(mark)?;
             Some((rest.trim(), *kind))
         });
+        // Text without a mark goes on with the block before it.
         let (text, kind) = marked.unwrap_or((record.text.trim(), self.state.last));
         self.state.last = kind;
         match kind {
@@ -141,6 +142,7 @@ impl CursorText {
             ..ToolCall::default()
         };
         let identity = EventIdentity::in_session(&["call", &call_id]);
+        // Marks are not escaped, so that a file which quotes one looks like a call.
         builder.call(identity, self.state.at, &call).confidence = Confidence::Medium;
         if self.state.open.len() == OPEN_CALLS_MAX {
             self.state.open.remove(0);
@@ -156,6 +158,7 @@ impl CursorText {
             None => (text, ""),
         };
         let open = &mut self.state.open;
+        // Results name the tool only. Those of one name come in the order of their calls.
         let place =
             open.iter().position(|(name, _)| name == tool).or((!open.is_empty()).then_some(0));
         let call = place.map(|place| open.remove(place));
@@ -174,7 +177,9 @@ impl CursorText {
 fn arguments(text: &str) -> Raw {
     let mut arguments: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
+        // A value stands behind its name, or on the lines below it.
         let named = line.trim_start().split_once(": ").or(line.trim().split_once(':'));
+        // Values contain colons, too: only a plain word is a name.
         let is_name = |name: &str| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };

@@ -28,6 +28,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             when: &[],
             meaning: HookMeaning::Signal(SignalKind::TurnEnd),
         },
+        // The TUI of 0.61 fires it twice.
         HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
         // Before every request, or once per piece of an answer.
         HookRow { event: "PreCompress", when: &[], meaning: HookMeaning::Ignored },

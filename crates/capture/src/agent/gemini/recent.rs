@@ -30,6 +30,7 @@ impl GeminiRecent {
     pub(super) fn see(&mut self, message: &GeminiMessage, event: Option<EventId>) {
         let id = short_hash(&[&message.id]);
         let seen = GeminiRecentEntry(id, words(message), event);
+        // Written again: the message keeps its place in the order.
         match self.0.iter_mut().rev().find(|known| known.0 == seen.0) {
             Some(known) => *known = seen,
             None => {
@@ -44,6 +45,8 @@ impl GeminiRecent {
     /// Where a message is remembered: by its id, else by its words.
     pub(super) fn find(&self, message: &GeminiMessage) -> Option<usize> {
         let words = words(message);
+        // A retold message may have a new id. Of equal ones, the newest is meant: people repeat
+        // themselves.
         self.find_id(&message.id).or_else(|| self.0.iter().rposition(|seen| seen.1 == words))
     }
 
@@ -76,6 +79,7 @@ fn words(message: &GeminiMessage) -> String {
     for part in &message.content.0 {
         said.extend(part.words());
     }
+    // A retold call is a part of the content, a fresh one an entry of `toolCalls`.
     let is_named = message.content.0.iter().any(|part| part.function_call.is_some());
     if !is_named {
         said.extend(message.tool_calls.iter().map(|call| call.id.as_str()));

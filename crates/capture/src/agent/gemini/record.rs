@@ -34,6 +34,7 @@ impl GeminiLine {
             #[serde(rename = "$set")]
             set: GeminiHead,
         }
+        // The file has no types of lines: the names in a line tell what it is.
         Ok(match record.read()? {
             Names { rewind_to: Some(id), .. } => GeminiLine::Rewind(id),
             Names { id: Some(_), .. } => GeminiLine::Message(record.read()?),
@@ -190,6 +191,7 @@ impl<'de> Deserialize<'de> for Parts {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts, A::Error> {
+                // An element may be a text or a list as well; serde_json limits how deep.
                 let mut parts = Vec::new();
                 while let Some(Parts(more)) = list.next_element()? {
                     parts.extend(more);

@@ -31,6 +31,7 @@ impl GeminiParser {
             call_id: call_id.clone(),
             tool: name.clone(),
             input: args.clone(),
+            // Of the answer, not of the message: cancelled calls come in a message of their own.
             message_id: self.state.answer.id.clone(),
             block: self.state.answer.next_block(),
             ..ToolCall::default()
@@ -46,6 +47,7 @@ impl GeminiParser {
             let task = argument(args, "prompt").unwrap_or_default();
             builder.child_requested(at, ChildCall { session, agent, task, call: Some(call_event) });
         }
+        // The time of a call is that of its end; the answer's is when it was asked for.
         let at = time(call.timestamp.as_deref()).or(at);
         let response = call.result.0.iter().find_map(|part| part.function_response.as_ref());
         let mut result = result(builder, call_id, name, response);
@@ -54,10 +56,12 @@ impl GeminiParser {
             builder.result(EventIdentity::in_session(&["result", id, call_id]), at, &result);
         draft.parent_id = Some(call_event);
         self.state.last_event = Some(draft.id);
+        // The next user message repeats the result, as the model gets it.
         self.remember_result(call_id);
         if let Some(question) = &asks {
             builder.answered(at, question, &result);
         }
+        // A call is written when it is over, so its subagent is over, too.
         if let Some(session) = &call.agent_id {
             builder.child_ended(at, session, &result);
         }
@@ -70,6 +74,7 @@ impl GeminiParser {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
+        // The call was written with its result before.
         if self.state.results.contains(&short_hash(&[&response.id])) {
             return;
         }
@@ -106,6 +111,7 @@ fn result(
         result.outcome = Outcome::Error;
     }
     let text = result.output_text().unwrap_or_default();
+    // The exit code is only in the text: an exit with 3 is a success for Gemini (0.61).
     if tool == SHELL {
         result.exit_code = exit_code(&text);
     }
@@ -119,6 +125,7 @@ fn result(
 /// A failing command counts as a success for the agent; only its text says otherwise.
 fn outcome(status: &str, result: &ToolResult) -> Outcome {
     match status {
+        // Esc and a denial are both `cancelled`; only the words of the error differ.
         "cancelled" if result.error.as_deref().is_some_and(|error| error.contains(DENIED)) => {
             Outcome::Rejected
         }
@@ -131,6 +138,7 @@ fn outcome(status: &str, result: &ToolResult) -> Outcome {
 
 /// What a command ended with, as the last lines of its output say.
 pub(in crate::agent) fn exit_code(output: &str) -> Option<i64> {
+    // From the end, because the command may print such a line itself.
     let code = output.lines().rev().find_map(|line| line.strip_prefix("Exit Code: "))?;
     code.trim().parse().ok()
 }

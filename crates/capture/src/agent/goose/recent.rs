@@ -28,10 +28,12 @@ pub(super) enum GooseNovelty {
 
 impl GooseRecent {
     pub(super) fn look(&mut self, key: &str, message: &GooseMessage) -> GooseNovelty {
+        // A rewritten conversation gives a known message a new row.
         if let Some(seen) = self.0.iter_mut().find(|seen| seen.0 == key) {
             seen.1 = message.row();
             return GooseNovelty::Before;
         }
+        // What is not newer than the oldest was told, and is forgotten by now.
         let is_full = self.0.len() == RECENT_MAX && message.row().is_some();
         if is_full && self.0.front().is_some_and(|oldest| message.created <= oldest.2) {
             return GooseNovelty::Before;
@@ -39,24 +41,29 @@ impl GooseRecent {
         let (Some(newest), Some(_)) = (self.0.back(), message.row()) else {
             return GooseNovelty::New;
         };
+        // It follows the newest message directly.
         if newest.1 == message.previous {
             return GooseNovelty::New;
         }
+        // It follows an older one: what was told behind that is gone from the conversation.
         match self.0.iter().rposition(|seen| seen.1 == message.previous) {
             Some(place) => {
                 let event = self.0[place].3;
                 self.0.truncate(place + 1);
                 GooseNovelty::After(event)
             }
+            // It is the first row: the conversation was replaced as a whole.
             None if message.previous.is_none() => {
                 self.0.clear();
                 GooseNovelty::After(None)
             }
+            // The row before it is not remembered, so nothing is known to be gone.
             None => GooseNovelty::New,
         }
     }
 
     pub(super) fn push(&mut self, key: String, message: &GooseMessage, event: Option<EventId>) {
+        // A message without an event ends where the one before it has ended.
         let event = event.or(self.0.back().and_then(|newest| newest.3));
         if self.0.len() == RECENT_MAX {
             self.0.pop_front();
@@ -66,6 +73,7 @@ impl GooseRecent {
 
     /// The first of some keys that no message has.
     pub(super) fn first_free(&self, key: impl Fn(u64) -> String) -> String {
+        // Ends soon: the memory holds `RECENT_MAX` keys at most.
         let mut number = 0;
         loop {
             let key = key(number);

@@ -48,6 +48,7 @@ pub(super) struct Visibility {
 
 impl Default for Visibility {
     fn default() -> Visibility {
+        // Without metadata both see everything.
         Visibility { user_visible: true, agent_visible: true }
     }
 }
@@ -180,15 +181,18 @@ impl GooseBlock {
         let whole: Option<Whole> = value.read().ok();
         let items = match whole {
             Some(Whole { content, is_error }) => {
+                // A tool's own failure may come with the status of a success.
                 returned.is_error |= is_error;
                 content
             }
+            // Older results are the bare list of items.
             None => value.read().unwrap_or_default(),
         };
         for item in items {
             let text = item.text.or(item.resource.and_then(|resource| resource.text));
             match text {
                 Some(text) => returned.texts.push(text),
+                // Without a text it is an image; its bytes stay in the record.
                 None => returned.images.push(item.mime_type),
             }
         }

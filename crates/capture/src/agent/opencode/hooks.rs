@@ -1,6 +1,6 @@
 //! What OpenCode's bus says, told by a plugin of ours that calls a hook for each event.
 //!
-//! Seen with 1.18: the database tells everything but who is asked for permission.
+//! Seen with 1.18: the database tells everything but open requests for permission.
 
 use event::{Kind, SignalKind};
 
@@ -29,6 +29,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             when: &[],
             meaning: HookMeaning::Signal(SignalKind::TurnEnd),
         },
+        // Once per piece of an answer.
         HookRow { event: "message.part.delta", when: &[], meaning: HookMeaning::Ignored },
     ],
     hook_only: &[Kind::ApprovalRequested, Kind::ApprovalResolved],

@@ -10,7 +10,7 @@ use crate::source::short_hash;
 
 /// Messages that are remembered. A part of an older one is told without its place in it.
 const MESSAGES_MAX: usize = 20;
-/// Parts of messages whose place is remembered. An older one gets another place.
+/// Parts with a remembered place in their message. An older one gets another place.
 const PARTS_MAX: usize = 40;
 /// Calls that were told. The journal knows older ones.
 const CALLS_MAX: usize = 32;
@@ -58,6 +58,7 @@ pub(super) struct OpenCodeMessage {
 impl OpenCodeMemory {
     /// The message, as known from now on.
     pub(super) fn see(&mut self, id: &str, info: &Info) -> &mut OpenCodeMessage {
+        // Hashes keep the saved state small, and bounded whatever the ids are.
         let hash = short_hash(&[id]);
         let place = match self.messages.iter().rposition(|message| message.id == hash) {
             Some(place) => place,
@@ -65,6 +66,7 @@ impl OpenCodeMemory {
                 if self.messages.len() == MESSAGES_MAX {
                     self.messages.pop_front();
                 }
+                // Where a revert to this message goes back to.
                 let before = self.last_event;
                 self.messages.push_back(OpenCodeMessage {
                     id: hash,
@@ -75,6 +77,7 @@ impl OpenCodeMemory {
             }
         };
         let message = &mut self.messages[place];
+        // The log tells a message again as it grows, so the newest word counts.
         message.created = info.time.created.unwrap_or_default();
         message.is_user = info.role == "user";
         message.is_summary = info.is_summary();
@@ -126,6 +129,7 @@ impl OpenCodeMemory {
         let hash = short_hash(&[id]);
         let place = self.messages.iter().rposition(|message| message.id == hash)?;
         let before = self.messages[place].before;
+        // What follows a message that was taken back is taken back with it.
         self.messages.truncate(place);
         Some(before)
     }

@@ -178,6 +178,8 @@ where
     D: serde::Deserializer<'de>,
     T: serde::de::DeserializeOwned,
 {
+    // The value is read whole before its type is tried: a failure in the middle of it would cost
+    // the row.
     let raw = Raw::deserialize(deserializer)?;
     Ok(raw.read().ok())
 }
@@ -204,6 +206,7 @@ impl OpenCodeTokens {
     pub(super) fn usage(&self, cost: Option<Cost>) -> TokenUsage {
         TokenUsage {
             input_tokens: Some(self.input),
+            // OpenCode counts reasoning beside the output; in an event's usage it is a part of it.
             output_tokens: Some(self.output.saturating_add(self.reasoning)),
             cache_read_tokens: Some(self.cache.read),
             cache_creation_tokens: Some(self.cache.write),

@@ -1,13 +1,16 @@
 //! How OpenCode's database is asked.
 //!
-//! Its log of events has everything in order. Sessions from before that log, or whose log was
-//! pruned, are read from the tables, where rows change in place.
+//! Its log of events has everything in order. Sessions from before that log, or with a pruned
+//! one, are read from the tables, where rows change in place.
 
 use crate::row_reader::{DatabaseSchema, RowQuery};
 
 pub(super) static SCHEMAS: &[DatabaseSchema] = &[
     DatabaseSchema {
         tables: &["session", "message", "part", "event"],
+        // A fork names no origin, but its title ends in `(fork #1)`: all sessions of such a project
+        // may share messages. The log is read only where it has the beginning (`seq` 0), since it
+        // may be pruned.
         sessions: "
             SELECT s.id AS id, s.parent_id AS parent,
                 CASE WHEN s.project_id IN (
@@ -37,6 +40,7 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[
     },
     DatabaseSchema {
         tables: &["session", "message", "part"],
+        // The same without the log.
         sessions: "
             SELECT s.id AS id, s.parent_id AS parent,
                 CASE WHEN s.project_id IN (
@@ -64,6 +68,7 @@ const EVENTS: RowQuery = RowQuery {
         WHERE aggregate_id = :session
             AND seq > CASE :after WHEN '' THEN -1 ELSE CAST(:after AS INTEGER) END
         ORDER BY seq LIMIT :limit",
+    // The event at the last `seq` shows whether the log is still the one that was read.
     at: Some(
         "SELECT id FROM event
          WHERE aggregate_id = :session AND seq = CAST(:after AS INTEGER)",
@@ -76,6 +81,7 @@ const EVENTS: RowQuery = RowQuery {
 const TABLES: RowQuery = RowQuery {
     name: "tables",
     head: None,
+    // The place sorts a message's rows: a blank before all ids, a tilde behind them.
     rows: "
         SELECT place AS after, type || ' ' || id || '@' || updated AS key,
             type, id, message, updated, info, data

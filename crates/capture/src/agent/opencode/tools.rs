@@ -24,12 +24,15 @@ impl OpenCodeParser {
         created: &str,
         builder: &mut EventBuilder<'_>,
     ) {
+        // First of all, because every part takes a place in its message.
         let block = self.memory.block(&part.message_id, &part.id);
         let Some(state) = &part.state else { return builder.silent() };
+        // The model still writes the arguments.
         if state.status == "pending" {
             return builder.silent();
         }
         let is_first = self.memory.is_first_call(&part.id);
+        // After kill -9 a call stays `running` forever: it never gets a result.
         let is_over = matches!(state.status.as_str(), "completed" | "error");
         if is_first {
             self.call(part, state, block, created, builder);
@@ -38,6 +41,7 @@ impl OpenCodeParser {
             let agent = argument(&state.input, "subagent_type").unwrap_or_default();
             let task = argument(&state.input, "prompt").unwrap_or_default();
             // The child's session is known a moment after the call.
+            // Sessions are remembered among the calls: `ses_` and `prt_` ids never meet.
             if self.memory.is_first_call(session) {
                 let call = call_event(part, state, created, builder);
                 builder.child_requested(
@@ -87,6 +91,7 @@ impl OpenCodeParser {
         let at = time(state.time.end);
         let result = result(part, state, builder);
         let error = state.error.as_deref().unwrap_or_default();
+        // At the end of the text only: with a reason behind it the agent goes on.
         let is_blocking = BLOCKING.iter().any(|mark| error.ends_with(mark));
         if let Some(message) = self.memory.message(&part.message_id) {
             message.is_blocked |= is_blocking;
@@ -116,12 +121,14 @@ fn call_event(
     created: &str,
     builder: &EventBuilder<'_>,
 ) -> EventId {
+    // An event's id is made of its identity and its time, so it need not be remembered.
     let at = time(state.time.start).unwrap_or(Time::from_millis(0));
     builder.event_id(&call_identity(part, created), at)
 }
 
 fn result(part: &OpenCodePart, state: &OpenCodeState, builder: &EventBuilder<'_>) -> ToolResult {
     let output = state.output.as_deref();
+    // The row has only the beginning of a long output; a file has the whole.
     let whole = state.metadata.output_path.as_deref().and_then(|path| builder.beside(path));
     let duration = state.time.start.zip(state.time.end).map(|(start, end)| end - start);
     ToolResult {
@@ -143,6 +150,7 @@ fn result(part: &OpenCodePart, state: &OpenCodeState, builder: &EventBuilder<'_>
 fn outcome(state: &OpenCodeState) -> Outcome {
     let error = state.error.as_deref().unwrap_or_default();
     let says = |marks: &[&str]| marks.iter().any(|mark| error.contains(mark));
+    // A command that the user stopped counts as completed and says so in its output.
     let was_aborted = state.output.as_deref().is_some_and(|output| output.contains(ABORTED_MARK));
     match state.status.as_str() {
         "error" if says(REJECTED) => Outcome::Rejected,

@@ -33,6 +33,10 @@ impl Tree {
     ) -> Option<Option<EventId>> {
         // Neither the header nor what the first versions wrote is part of the tree.
         entry.id.as_ref().filter(|_| entry.kind != "session")?;
+        // The leaf is the entry before this one in the file:
+        //
+        //     a - b - c        An entry behind `b` goes back:
+        //          \ d         the last event of `b` is what still holds.
         let leaf = self.leaf.as_ref()?;
         let effective = self.effective(entry, last);
         (entry.parent_id.as_ref() != Some(leaf)).then_some(effective)
@@ -40,6 +44,8 @@ impl Tree {
 
     /// Remembers what a prompt stands behind: there people go back to.
     pub(super) fn mark(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
+        // Several prompts may follow one entry: the event before the first of them is right for
+        // all.
         let effective = self.effective(entry, last);
         if let Some((parent, event_id)) = entry.parent_id.clone().zip(effective) {
             remember(&mut self.before_prompts, BEFORE_PROMPTS_MAX, parent, event_id);
@@ -50,11 +56,15 @@ impl Tree {
     fn effective(&self, entry: &PiEntry<'_>, last: Option<EventId>) -> Option<EventId> {
         let parent = entry.parent_id.as_ref()?;
         let goes_on = Some(parent) == self.leaf.as_ref();
+        // An entry that was told before any event is not remembered: what goes on from it follows
+        // the session's last event.
         self.event_at(parent).or(last.filter(|_| goes_on))
     }
 
     /// An entry was told; `last` is the last event of the session.
     pub(super) fn end(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
+        // The header is no place in the tree, and an id that is too long would fill the saved
+        // state.
         let id = entry.id.as_ref().filter(|id| entry.kind != "session" && id.len() <= ID_BYTES_MAX);
         let Some(id) = id else { return };
         self.leaf = Some(id.clone());
