@@ -179,6 +179,7 @@ impl Client {
     }
 
     fn shut_down(&mut self) {
+        // Closed first, so that the threads see the end when the shutdown wakes them.
         self.stopper().stop();
         if let Some(stream) = self.shared.stream().as_ref() {
             // The server may have closed it already.
@@ -221,11 +222,14 @@ impl ClientShared {
         let mut is_told = false;
         while !self.inbound.is_closed() {
             let wait = backoff.next(jitter());
+            // Stopping the client ends the pause.
             if !wait.is_zero() && self.inbound.wait_closed(wait) {
                 return;
             }
             let Ok(stream) = UnixStream::connect(&self.path) else {
                 backoff.attempt_ended(Duration::ZERO);
+                // Once per outage: a caller without a server must not be flooded with failed
+                // attempts.
                 if !std::mem::replace(&mut is_told, true) {
                     self.inbound.put(ClientEvent::Disconnected);
                 }
@@ -234,6 +238,8 @@ impl ClientShared {
             let began = Instant::now();
             if self.begin_session(&stream, is_plain).is_ok() {
                 self.inbound.put(ClientEvent::Connected);
+                // A server without subscriptions relays the request to all its clients, so it gets
+                // none from the next connection on.
                 is_plain = self.read_stream(stream, is_plain);
                 self.outbound.disconnect();
                 *self.stream() = None;
@@ -247,6 +253,7 @@ impl ClientShared {
     /// Sends the subscription and hands the stream to the writer.
     fn begin_session(&self, stream: &UnixStream, is_plain: bool) -> io::Result<()> {
         let mut writer = stream.try_clone()?;
+        // Before the writer has the stream: no message may go ahead of the subscription.
         if let Some(line) = self.subscribe_line().filter(|_| !is_plain) {
             writer.write_all(&line)?;
         }
@@ -275,6 +282,7 @@ impl ClientShared {
             .with("fields", fields)
             .with("echo", !no_echo)
             .with("name", name);
+        // After a reconnect the delivered position counts, not the one that the caller began with.
         let draft = match (from, self.last_position.load(Ordering::Relaxed)) {
             (None, _) => draft,
             (Some(StartPosition::Now), 0) => draft.with("from", "now"),
@@ -300,6 +308,7 @@ impl ClientShared {
                 Err(_) => break,
             };
             lines.feed(&buffer[..count], |line| {
+                // One faulty line does not spoil the stream: lines are found by their newlines.
                 if let Ok(message) = line {
                     probe.note(&message);
                     self.handle_message(message);
@@ -342,6 +351,7 @@ impl ClientShared {
                 _ => {}
             }
         }
+        // Before the filter: a message that the caller does not want must not be read again either.
         if self.settings.from.is_some()
             && let Some(position) = message.field("position").and_then(|field| field.integer())
             && let Ok(position) = u64::try_from(position)

@@ -18,7 +18,7 @@ pub(crate) struct Connection {
     pub(crate) name: Option<String>,
     pub(crate) since_ms: u64,
     pub(crate) scanner: Scanner,
-    /// The beginning of a line whose newline has not arrived.
+    /// The beginning of a line until its newline arrives.
     pub(crate) partial: Vec<u8>,
     pub(crate) outbox: Outbox,
     pub(crate) received: u64,
@@ -100,6 +100,7 @@ impl Connection {
 
     /// Returns the word for the client's state in `stats`.
     pub(crate) fn state(&self, tape: &Tape) -> &'static str {
+        // The order is the precedence: a deaf client may be stalled as well.
         match () {
             () if self.is_deaf => "deaf",
             () if self.outbox.is_stalled() => "stalled",

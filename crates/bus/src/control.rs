@@ -54,7 +54,10 @@ impl Control {
             },
             "unsubscribe" => Some(Control::Unsubscribe),
             "stats" => Some(Control::Stats),
+            // Only the bus says these. From a client they would deceive the others about their own
+            // state.
             "subscribed" | "lagged" | "caught_up" | "refused" => refused("reserved"),
+            // Other events of this tract are relayed like any message.
             _ => None,
         }
     }

@@ -17,6 +17,8 @@ pub(crate) fn decode_text(raw: &[u8]) -> Option<Cow<'_, str>> {
         let whole = std::str::from_utf8(inner).map(Cow::Borrowed);
         return Some(whole.unwrap_or_else(|_| String::from_utf8_lossy(inner)));
     }
+    // Escapes are UTF-16 units: a character beyond U+FFFF comes as two, which only decoding them
+    // together can join.
     Some(Cow::Owned(String::from_utf16_lossy(&utf16_units(raw)?)))
 }
 
@@ -50,6 +52,7 @@ fn unescape_unit(letters: &mut std::str::Chars<'_>) -> Option<u16> {
             }
             unit as u16
         }
+        // The quote, the backslash and the slash stand for themselves.
         letter => letter as u16,
     })
 }
@@ -104,6 +107,7 @@ fn text_len(json: &[u8]) -> usize {
         if json[at] == b'"' {
             return at + 1;
         }
+        // The byte behind a backslash never ends the string.
         at += 2;
     }
     json.len()
@@ -132,6 +136,8 @@ pub(crate) fn find_field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
                     found = Some(object[start..end - 1].trim_ascii());
                 }
             }
+            // A value ends at the comma or the brace behind it. Each end overwrites `found`, so
+            // that the last of doubled keys wins.
             JsonToken::Mark(b',') if depth == 1 => {
                 if let Some(start) = start.take() {
                     found = Some(object[start..end - 1].trim_ascii());
@@ -169,6 +175,7 @@ pub(crate) fn decode_value(json: &[u8]) -> Value {
                 Some(container) => container.close(),
                 None => return Value::Null,
             },
+            // Commas and colons: the order of the tokens says the same.
             JsonToken::Mark(_) => continue,
             JsonToken::Text(raw) => {
                 Value::String(decode_text(raw).unwrap_or_default().into_owned())
@@ -179,6 +186,7 @@ pub(crate) fn decode_value(json: &[u8]) -> Value {
         match open.last_mut() {
             None => return done,
             Some(Container::List(list)) => list.push(done),
+            // In an object every second value is a key.
             Some(Container::Object(_, key @ None)) => *key = done.as_str().map(str::to_owned),
             Some(Container::Object(map, key)) => {
                 map.insert(key.take().unwrap_or_default(), done);
@@ -188,7 +196,7 @@ pub(crate) fn decode_value(json: &[u8]) -> Value {
     Value::Null
 }
 
-/// An open list or object, with the key whose value comes next.
+/// An open list or object, with the key of the value that comes next.
 enum Container {
     List(Vec<Value>),
     Object(Map<String, Value>, Option<String>),
@@ -266,12 +274,14 @@ fn push_readable(raw: &[u8], hides: fn(char) -> bool, out: &mut String) {
             Ok('\\') => out.push_str("\\\\"),
             Ok('\n') => out.push_str("\\n"),
             Ok('\t') => out.push_str("\\t"),
+            // A hostile message could steer the terminal that shows it with control characters.
             Ok(letter) if hides(letter) || letter.is_control() => {
                 for unit in letter.encode_utf16(&mut [0; 2]) {
                     out.push_str(&format!("\\u{unit:04x}"));
                 }
             }
             Ok(letter) => out.push(letter),
+            // Half a pair is no character. Its escape is the only way to write it.
             Err(half) => out.push_str(&format!("\\u{:04x}", half.unpaired_surrogate())),
         }
     }
@@ -283,6 +293,7 @@ pub(crate) fn is_one_value(json: &[u8]) -> bool {
     let mut depth = 0_i64;
     let mut ended = false;
     for token in JsonTokens::new(json) {
+        // A token behind the end, as in `1 2`.
         if ended {
             return false;
         }

@@ -108,6 +108,8 @@ impl Exchange {
             };
             let (piece, behind) = rest.split_at(used);
             rest = behind;
+            // Most lines arrive within one read and are used in place. Only a split line is put
+            // together.
             let whole = std::mem::take(&mut client.partial);
             let whole = if whole.is_empty() {
                 None
@@ -119,6 +121,7 @@ impl Exchange {
             let line = whole.as_deref().unwrap_or(piece);
             match verdict {
                 LineVerdict::Blank => {}
+                // The newline is not part of the message.
                 LineVerdict::Good(layout) if line.len() <= LINE_MAX + 1 => {
                     self.accept_line(client, line, &layout, now_ms, actions);
                 }
@@ -152,6 +155,7 @@ impl Exchange {
             let is_last = number + 1 == messages.len();
             self.relay_own(message, Some((position, is_last)), now_ms);
         }
+        // Also without a message: subscribers learn from it how far the record goes.
         self.tape.advance_recorded(position);
     }
 
@@ -189,6 +193,7 @@ impl Exchange {
             self.count_ignored(client, LineFault::TooLong, now_ms, actions);
             actions.push(ServerAction::HangUp { on: client.id });
         }
+        // The rest of a faulty line is only skipped, so its bytes are not needed.
         if client.scanner.has_fault() {
             client.partial = Vec::new();
         } else {
@@ -227,6 +232,7 @@ impl Exchange {
                 client.outbox.subscribe(&self.tape, Subscription::default(), answer);
             }
             Some(Control::Subscribe { filter, echo, name, from }) => {
+                // A later subscription without a name keeps the earlier one.
                 client.name = name.or(client.name.take());
                 let answer = self.subscribed_line(now_ms);
                 client.outbox.subscribe(&self.tape, Subscription { filter, echo, from }, answer);
@@ -249,6 +255,7 @@ impl Exchange {
             (_, class) => class,
         };
         let Exchange { tape, listeners, counts, .. } = self;
+        // The line is written once, onto the tape. The counts and the listeners read it there.
         tape.append(|out| {
             let start = out.len();
             let spans = write_relayed(line, layout, now_ms, out);
@@ -257,6 +264,7 @@ impl Exchange {
             deliver_inside(listeners, line, &spans);
             let LineOrigin { sender, recorded } = origin;
             let (position, is_last) = recorded.unwrap_or((0, true));
+            // `append` sets the end.
             LineMeta { end: 0, names: spans, class, sender, ts: now_ms, position, is_last }
         });
     }
@@ -320,6 +328,7 @@ impl TractCounts {
     fn entry_for(&mut self, tract: &str) -> &mut TractCount {
         let is_last = self.list.get(self.last).is_some_and(|(name, _)| name == tract);
         if !is_last {
+            // Clients choose the names. Without these limits made-up tracts would fill the memory.
             let is_name = !tract.is_empty() && tract.len() <= TRACT_NAME_MAX;
             self.last = match self.numbers.get(tract) {
                 Some(number) => *number,
@@ -343,6 +352,7 @@ fn deliver_inside(listeners: &mut Vec<Arc<ListenerQueue>>, line: &[u8], names: &
     let mut message = None;
     listeners.retain(|listener| {
         if !listener.filter.matches_line(line, names) {
+            // Here a dropped listener is noticed even if no message for it ever comes.
             return listener.is_open();
         }
         let parsed = message.get_or_insert_with(|| Message::relayed(line));

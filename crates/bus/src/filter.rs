@@ -44,7 +44,7 @@ impl Filter {
         has(&self.tracts, tract) && has(&self.events, event)
     }
 
-    /// Returns whether a line matches whose names are at these places.
+    /// Returns whether a line with its names at these places matches.
     pub(crate) fn matches_line(&self, line: &[u8], names: &NameSpans) -> bool {
         names_match(&self.tracts, &line[names.tract.range()])
             && names_match(&self.events, &line[names.event.range()])
@@ -52,6 +52,8 @@ impl Filter {
     }
 
     fn has_fields(&self, line: &[u8]) -> bool {
+        // The tape keeps the places of the two names only. The second scan for fields is paid for
+        // by the subscriptions that filter by them.
         let LineVerdict::Good(layout) = Scanner::check(line.strip_suffix(b"\n").unwrap_or(line))
         else {
             return false;

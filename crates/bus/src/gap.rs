@@ -29,6 +29,8 @@ impl Gap {
         self.since.get_or_insert(meta.ts);
         self.until = meta.ts;
         if meta.position > 0 {
+            // The client reads on behind this position, so it is the one before the first missed
+            // line.
             self.position.get_or_insert(meta.position - 1);
         }
     }
@@ -62,6 +64,8 @@ impl Gap {
             .filter(|(_, count)| *count > 0)
             .map(|(class, count)| format!("\"{}\":{count}", class.word()))
             .collect();
+        // Replies and retained lines are counted without a time. If only those are missing, it is
+        // now.
         let (since, until) =
             (self.since.unwrap_or(now_ms), self.until.max(self.since.unwrap_or(now_ms)));
         let _ = write!(line, "{}}},\"since\":{since},\"until\":{until}", counts.join(","));

@@ -109,7 +109,7 @@ impl Handle {
         self.listen_with_overflow(filter, |_| ())
     }
 
-    /// Starts a listener whose messages go to `overflow` when its queue is full. `overflow` runs on
+    /// Starts a listener. When its queue is full, its messages go to `overflow`, which runs on
     /// the server's thread and must not block.
     pub fn listen_with_overflow(
         &self,
@@ -123,8 +123,11 @@ impl Handle {
             news: Condvar::new(),
             overflow: Box::new(overflow),
         });
+        // Through the inbox: the listener hears exactly what is published behind this call.
         self.enqueue(InboxItem::Listen(Arc::clone(&queue)))?;
         if let Some(shared) = &shared {
+            // Only a listener that was taken is counted, because only that one counts down when
+            // dropped.
             shared.line_listeners.fetch_add(1, Ordering::AcqRel);
         }
         Ok(Listener { queue, shared })
@@ -198,6 +201,7 @@ impl Handle {
         }
         inbox.bytes += len;
         inbox.queue.push_back(inside);
+        // Unlocked first, or the woken server would wait for this thread at once.
         drop(inbox);
         self.wake_server();
         Ok(())
@@ -249,6 +253,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        // The server lets go of the queue when the next message comes.
         self.queue.lock().is_closed = true;
         if let Some(shared) = &self.shared {
             shared.line_listeners.fetch_sub(1, Ordering::AcqRel);

@@ -17,7 +17,7 @@ pub struct Json(String);
 impl Json {
     /// Serializes a Rust value.
     pub fn from_value(value: impl Serialize) -> Json {
-        // Only a map whose keys are not strings fails; it has no JSON form.
+        // Only a map with keys that are not strings fails; it has no JSON form.
         Json(serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned()))
     }
 

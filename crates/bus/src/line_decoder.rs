@@ -35,6 +35,7 @@ impl LineDecoder {
             }
             self.partial.clear();
         }
+        // A line that never ends must not fill the memory.
         if self.scanner.line_len() > WIRE_LINE_MAX {
             self.scanner.give_up(LineFault::TooLong);
         }

@@ -78,6 +78,7 @@ impl Message {
     /// Returns a top-level field. Of doubled keys the last one counts.
     pub fn field(&self, name: &str) -> Option<FieldValue<'_>> {
         match HeaderKey::from_name(name) {
+            // The scanner has noted where these are. All others are searched for.
             Some(key) => self.key(key),
             None => {
                 dialect::find_field(&self.line[self.layout.object.range()], name).map(FieldValue)
@@ -167,14 +168,14 @@ impl Draft {
         self.with_json(name, &Json::from_value(value))
     }
 
-    /// Adds a field whose value is JSON already.
+    /// Adds a field with a value that is JSON already.
     #[must_use]
     pub fn with_json(mut self, name: &str, value: &Json) -> Draft {
         self.push(name, value.as_str());
         self
     }
 
-    /// Adds a field whose value is JSON text, which is checked; digits keep their spelling.
+    /// Adds a field with JSON text as its value, which is checked; digits keep their spelling.
     pub fn with_raw(self, name: &str, value: &str) -> Result<Draft, DraftError> {
         match Json::parse(value) {
             Ok(value) => Ok(self.with_json(name, &value)),

@@ -53,7 +53,7 @@ pub(crate) struct Outbox {
     replies: VecDeque<PendingReply>,
     /// Bytes of `replies`.
     replies_len: usize,
-    /// The rest of a half-sent line whose chunk has left the tape.
+    /// The rest of a half-sent line after its chunk has left the tape.
     unfinished: Option<UnfinishedLine>,
     /// Lines for this client alone. They go out before the tape continues.
     own: Vec<u8>,
@@ -195,6 +195,7 @@ impl Outbox {
     /// client's start position, the replay ends: the client is told the position, and live messages
     /// go on.
     pub(crate) fn take_page(&mut self, ticket: u32, page: Option<ReplayPage>, now_ms: u64) {
+        // The client may have subscribed anew while the reader had the page. Only the ticket tells.
         let Some(replay) = self.replay.as_mut().filter(|it| it.ticket() == ticket) else {
             return;
         };
@@ -211,6 +212,8 @@ impl Outbox {
             self.replay = None;
             return;
         }
+        // The page counts up to its end even if the filter drops all of its messages, or the cursor
+        // would ask for it again forever.
         replay.apply_page(page.up_to);
         for message in page.messages.iter().filter(|message| self.filter.matches(message)) {
             write_relayed(message.line(), message.layout(), now_ms, &mut self.own);
@@ -219,6 +222,7 @@ impl Outbox {
 
     /// Queues a reply behind everything that is on the tape now.
     pub(crate) fn push_reply(&mut self, tape: &Tape, line: &[u8]) {
+        // A client that asks without pause and never reads must not fill the memory.
         if self.has_room(line.len()) {
             self.queue_reply(PendingReply {
                 at: tape.end_offset(),
@@ -244,8 +248,12 @@ impl Outbox {
             ReplayCursor::new(from, tape.recorded_position(), with_journal, self.ticket)
         });
         let change = Some(SubscriptionChange { filter, wants_echo, replay });
+        // The change waits at the end of the tape: what was relayed before the request still goes
+        // out under the old filter, however far behind the client is.
         let mut reply = PendingReply { at: tape.end_offset(), line, change };
         if !self.has_room(reply.bytes()) {
+            // Only the confirmation is dropped. Without the change the client would go on getting
+            // what it no longer wants.
             reply.line = Vec::new();
             self.gap.lose_lifecycle(1);
             // Only the newest of several unconfirmed changes can matter.
@@ -297,12 +305,15 @@ impl Outbox {
             start = line.end;
         }
         self.cursor = chunk.end_offset();
+        // What follows on the tape no longer joins what the client has, so the report must not
+        // wait.
         self.gap.passed = true;
     }
 
     /// Drops all retained lines and queued replies, because the shared room is used up.
     pub(crate) fn discard_retained(&mut self) {
         let mut lost = self.retained.clear();
+        // Only the texts go. The changes that they confirm still take effect at their offsets.
         for reply in self.replies.iter_mut().filter(|reply| !reply.line.is_empty()) {
             self.replies_len -= reply.line.len();
             reply.line = Vec::new();
@@ -318,8 +329,10 @@ impl Outbox {
             return;
         }
         match line.meta.class {
+            // A client that waits for the end of a run would wait forever without its line.
             Class::Lifecycle => self.retained.push(line.bytes.to_vec(), None),
             Class::Status => {
+                // A newer status of the same sender and tract makes the older one worthless.
                 let tract = line.bytes[line.meta.names.tract.range()].to_vec();
                 if self.retained.push_newest((line.meta.sender, tract), line.bytes.to_vec()) {
                     self.gap.drop_line(line.meta);
@@ -386,6 +399,7 @@ impl Outbox {
 
     fn advance(&mut self, written: usize) {
         self.sent_bytes += written as u64;
+        // The same order as in `flush`: the bytes came from the first source that is not empty.
         if let Some(unfinished) = &mut self.unfinished {
             unfinished.at += written;
             if unfinished.at == unfinished.end {
@@ -428,9 +442,12 @@ impl Outbox {
             return true;
         }
         if let Some(replay) = &mut self.replay {
+            // While a page is on its way nothing is sent from the tape: a live line would overtake
+            // it.
             if replay.is_reading() || replay.request_history() {
                 return false;
             }
+            // Sent once, between the last line of history and the first live one.
             if let Some(position) = replay.take_join() {
                 self.own = control_line("caught_up", &[("position", json!(position))], now_ms);
                 return true;
@@ -478,10 +495,14 @@ impl Outbox {
                     .replay
                     .as_ref()
                     .map_or(RecordOrder::Unrecorded, |it| it.classify(line.meta));
+                // The cursor stays before the hole until the record has filled it. A line that has
+                // begun is finished first.
                 if order == RecordOrder::Gap && !is_begun {
                     self.request_replay(tape);
                     return self.cursor > from;
                 }
+                // An earlier write straight from the tape stopped in the middle of this line. Its
+                // rest goes out whatever the filter says.
                 if is_begun {
                     let rest = (self.cursor - begins) as usize;
                     self.own.extend_from_slice(&line.bytes[rest..]);
@@ -493,6 +514,7 @@ impl Outbox {
                     }
                 }
                 self.cursor = line.end;
+                // A line that the filter skips counts as sent too, or it would show as a hole.
                 if let Some(replay) = self.replay.as_mut().filter(|_| order == RecordOrder::Next) {
                     replay.line_sent(line.meta);
                 }
@@ -513,6 +535,7 @@ impl Outbox {
     }
 
     fn write_tape(&self, out: &mut impl Write, tape: &Tape) -> io::Result<Option<usize>> {
+        // Not past the next reply: it belongs between the two lines at its offset.
         let until = self.replies.front().map_or(tape.end_offset(), |reply| reply.at);
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
@@ -526,6 +549,7 @@ impl Outbox {
             slices[count] = IoSlice::new(&chunk.bytes[start..end]);
             count += 1;
             at = chunk.end_offset();
+            // These slices fill the turn. Chunks behind them wait for the next one.
             if at - self.cursor > WRITE_TURN as u64 {
                 break;
             }
@@ -538,6 +562,7 @@ impl Outbox {
 fn write_some(out: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
     loop {
         match out.write_vectored(slices) {
+            // A stream that takes no bytes without blocking never will; trying again would spin.
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => return Ok(Some(count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
@@ -550,6 +575,7 @@ fn write_some(out: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<Option
 /// Lines that outlive their chunk, in order.
 #[derive(Default)]
 struct RetainedLines {
+    // By arrival: removing an outdated status leaves the others in order.
     lines: BTreeMap<u64, (Vec<u8>, Option<StatusKey>)>,
     newest: HashMap<StatusKey, u64>,
     next: u64,

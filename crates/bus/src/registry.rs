@@ -92,6 +92,7 @@ pub fn fault(message: &Value) -> Option<String> {
         return Some(format!("there is no {tract}.{event}"));
     };
     for field in entry.fields() {
+        // `null` counts as absent: some languages leave a field out that way.
         let value = message.get(field.name).filter(|value| !value.is_null());
         let is_fine = value.map_or(field.is_optional, |value| field.takes(value));
         if !is_fine {

@@ -28,6 +28,7 @@ pub(crate) fn write_relayed(
 ) -> NameSpans {
     let begin = out.len();
     let object = &line[layout.object.range()];
+    // The timestamp goes in before the last brace: no field is moved or encoded anew.
     let brace = object.len() - 1;
     if layout.is_ascii {
         out.extend_from_slice(&object[..brace]);
@@ -39,6 +40,7 @@ pub(crate) fn write_relayed(
         push_number(now_ms, out);
     }
     out.extend_from_slice(b"}");
+    // Escapes move the names of a line that is not ASCII.
     let names =
         if layout.is_ascii { NameSpans::from_layout(layout) } else { rescan_names(&out[begin..]) };
     out.push(b'\n');
@@ -47,6 +49,7 @@ pub(crate) fn write_relayed(
 
 /// Writes a number in decimal. Done by hand because it runs for every message without a time.
 fn push_number(mut number: u64, out: &mut Vec<u8>) {
+    // The longest `u64` has 20 digits.
     let mut digits = [0; 20];
     let mut begin = digits.len();
     loop {
@@ -71,6 +74,7 @@ fn rescan_names(line: &[u8]) -> NameSpans {
 /// Escapes everything above ASCII as `\uXXXX`, so that a reader that decodes block by block never
 /// splits a character.
 pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
+    // The scanner lets only UTF-8 through, so no chunk has an invalid part that would be lost.
     for chunk in text.utf8_chunks() {
         let mut rest = chunk.valid();
         while let Some(at) = rest.bytes().position(|byte| !byte.is_ascii()) {

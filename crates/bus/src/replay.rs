@@ -94,12 +94,14 @@ impl ReplayReader {
 
 fn read_all(record: &dyn ReplaySource, handle: &Handle, waiting: &Receiver<QueuedRead>) {
     for QueuedRead { client, ticket, wanted } in waiting {
+        // The stopping server waits for this thread, and its clients need no more pages.
         if handle.is_closed() {
             return;
         }
         let page = if wanted.after < wanted.up_to {
             record.read_page(wanted)
         } else {
+            // The request only asks whether the record reaches this position.
             let up_to = |tail: u64| tail.min(wanted.after);
             record
                 .last_position()

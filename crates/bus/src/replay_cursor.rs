@@ -93,6 +93,8 @@ impl ReplayCursor {
 
     /// Requests everything up to a position; returns whether any of it is missing.
     pub(crate) fn request_up_to(&mut self, up_to: u64) -> bool {
+        // One page at a time. The request on its way ends at a position that was known when it was
+        // made; the rest is asked for after it.
         if self.position < up_to && self.read_state == ReadState::Idle {
             self.read_state = ReadState::Wanted { up_to };
         }

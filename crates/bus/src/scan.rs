@@ -342,6 +342,8 @@ impl Scanner {
 
     fn scan_byte(&mut self, byte: u8) {
         match self.state {
+            // Between values: whitespace, brackets, commas and colons. The newline does not come
+            // here, because `feed` takes it.
             ScanState::Value { or_close } => match byte {
                 b' ' | b'\t' | b'\r' => {}
                 b']' if or_close => self.close_container(false),
@@ -369,6 +371,8 @@ impl Scanner {
             },
             ScanState::After => self.scan_after_value(byte),
             ScanState::Text | ScanState::Skipping => unreachable!("taken in runs"),
+            // Inside a string: escapes and characters of several bytes. Plain ones are taken in
+            // runs.
             ScanState::Escape => match byte {
                 b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
                     if self.in_key {
@@ -377,6 +381,8 @@ impl Scanner {
                     }
                     self.state = ScanState::Text;
                 }
+                // Half a surrogate pair passes: Python writes such escapes for file names that are
+                // not UTF-8, and the line is relayed with them.
                 b'u' => self.state = ScanState::Hex { left: 4, value: 0 },
                 _ => self.reject_byte(byte),
             },
@@ -409,11 +415,13 @@ impl Scanner {
                 [expected, rest @ ..] if *expected == byte => self.state = ScanState::Word { rest },
                 _ => self.reject_byte(byte),
             },
+            // All states that are left are inside a number.
             _ => self.scan_number(byte),
         }
     }
 
     fn begin_value(&mut self, byte: u8) {
+        // Only the object and its top-level values have spans. The bus reads nothing deeper.
         match self.depth {
             0 => self.top_start = self.offset,
             1 => self.value_start = self.offset,
@@ -431,6 +439,7 @@ impl Scanner {
             b't' => ScanState::Word { rest: b"rue" },
             b'f' => ScanState::Word { rest: b"alse" },
             b'n' => ScanState::Word { rest: b"ull" },
+            // Not JSON, but Python's `json.dumps` writes these two.
             b'N' => ScanState::Word { rest: b"aN" },
             b'I' => ScanState::Word { rest: b"nfinity" },
             b'-' => ScanState::Minus,
@@ -455,6 +464,7 @@ impl Scanner {
                 self.digits = self.digits.saturating_add(1);
                 ScanState::Integer
             }
+            // `Zero` has no arm for a digit: JSON has no leading zeros.
             (ScanState::Zero | ScanState::Integer, b'.') => ScanState::Dot,
             (ScanState::Dot | ScanState::Fraction, b'0'..=b'9') => ScanState::Fraction,
             (ScanState::Zero | ScanState::Integer | ScanState::Fraction, b'e' | b'E') => {
@@ -480,6 +490,7 @@ impl Scanner {
     }
 
     fn end_number(&mut self) {
+        // Python limits integers only. A float of any length is parsed.
         if self.state == ScanState::Integer && self.digits > DIGITS_MAX {
             self.give_up(LineFault::Number);
         } else {
@@ -510,6 +521,7 @@ impl Scanner {
         if self.depth == 0 {
             self.top_is_object = is_object;
         }
+        // The bit is set or cleared each time: an earlier container of this level has left its own.
         let (word, bit) = (self.depth / 64, 1 << (self.depth % 64));
         if is_object {
             self.is_object[word] |= bit;
@@ -597,12 +609,14 @@ impl Scanner {
 
     /// Rejects a byte that is not allowed here.
     fn reject_byte(&mut self, byte: u8) {
+        // These bytes are in no UTF-8 text at all. Any other is only in the wrong place.
         let is_encoding = byte >= 0x80 && !(0xC2..=0xF4).contains(&byte);
         self.is_blank = false;
         self.give_up(if is_encoding { LineFault::Encoding } else { LineFault::Malformed });
     }
 
     fn finish_line(&mut self) -> LineVerdict {
+        // A number has no closing byte, so the end of the line ends it.
         if matches!(
             self.state,
             ScanState::Zero | ScanState::Integer | ScanState::Fraction | ScanState::Exponent
@@ -642,6 +656,7 @@ impl Scanner {
 fn plain_len(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
+        // Little-endian: the first byte of the text becomes the lowest of the word.
         let odd = special_bytes(u64::from_le_bytes(*word));
         if odd != 0 {
             return 8 * number + odd.trailing_zeros() as usize / 8;
@@ -658,8 +673,10 @@ fn special_bytes(word: u64) -> u64 {
     const HIGH: u64 = ONES << 7;
     // A borrow can set wrong bits above a special byte, never below. Only the lowest bit is used.
     let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word;
+    // The exclusive or turns the sought byte into 0, the only value below 1.
     let quote = less(word ^ (ONES * b'"' as u64), 1);
     let backslash = less(word ^ (ONES * b'\\' as u64), 1);
+    // The word itself has the high bit of every byte above ASCII.
     (less(word, 0x20) | quote | backslash | word) & HIGH
 }
 

@@ -39,6 +39,7 @@ pub fn send_within(path: &Path, messages: &[Message], limit: Duration) -> SendOu
         bytes.extend_from_slice(message.line());
         bytes.push(b'\n');
     }
+    // The end of our output makes the server hang up once it has read everything.
     let written = stream
         .set_write_timeout(Some(RECEIPT))
         .and_then(|()| stream.write_all(&bytes))

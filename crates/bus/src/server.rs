@@ -56,7 +56,7 @@ const FIRST_CLIENT: usize = 2;
 
 /// Options of a [`Server`].
 pub struct ServerSettings {
-    /// The user whose processes may connect.
+    /// The user that may connect, by any of its processes.
     pub uid: u32,
     /// Returns the time in milliseconds since 1970.
     pub clock: fn() -> u64,
@@ -201,7 +201,10 @@ impl Server {
                     let Some(client) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
                         continue;
                     };
+                    // The poll is edge-triggered: an event that is not noted here is not reported
+                    // again.
                     client.is_writable |= event.is_writable();
+                    // A hang-up or an error ends the client in the read that follows.
                     let is_news = event.is_readable() || event.is_read_closed() || event.is_error();
                     if is_news && !client.is_readable {
                         client.is_readable = true;
@@ -219,6 +222,7 @@ impl Server {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // The client gave up while it waited to be accepted.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.has_backlog = false;
@@ -238,11 +242,12 @@ impl Server {
     }
 
     fn admit_client(&mut self, mut stream: mio::net::UnixStream) {
-        // Refuse a peer whose user the kernel does not name.
+        // Refuse a peer if the kernel does not name its user.
         let Ok(peer) = peer(&stream) else { return };
         if peer.uid != self.settings.uid {
             let count = self.refused.entry(peer.uid).or_default();
             *count += 1;
+            // One notice per foreign user: a loop of attempts must not fill the log.
             if *count == 1 {
                 (self.settings.notice)(Notice::RefusedPeer { uid: peer.uid });
             }
@@ -265,6 +270,7 @@ impl Server {
         let end = self.exchange.tape.end_offset();
         let now_ms = (self.settings.clock)();
         let client = Connection::new(stream, self.next_id, peer, end, now_ms);
+        // Never 0, which stands for this process as the sender of a line.
         self.next_id = self.next_id.wrapping_add(1).max(1);
         self.slots[slot] = Some(Box::new(client));
         self.readable.push_back(slot);
@@ -287,6 +293,7 @@ impl Server {
         }
         for PageResult { client, ticket, page } in pages {
             if let Some(client) = find_client(&mut self.slots, client) {
+                // The client gets only the word `unreadable`; the log gets the reason.
                 if let Err(error) = &page {
                     let why = error.0.to_string();
                     let pid = client.peer.pid;
@@ -311,6 +318,8 @@ impl Server {
     /// Reads from clients with input, in turn, up to `limit` bytes in all.
     fn read_clients(&mut self, limit: usize) {
         let now_ms = (self.settings.clock)();
+        // Actions need the server, of which `receive` borrows a part, so they wait until all is
+        // read.
         let mut actions = Vec::new();
         let mut total = 0;
         while total < limit
@@ -319,6 +328,7 @@ impl Server {
             let Some(client) = self.slots[slot].as_mut() else { continue };
             match client.read(&mut self.buffer) {
                 ReadOutcome::WouldBlock => client.is_readable = false,
+                // An unfinished last line is dropped with the client: it may be half of a message.
                 ReadOutcome::End => {
                     client.is_readable = false;
                     client.is_ended = true;
@@ -326,6 +336,8 @@ impl Server {
                 ReadOutcome::Bytes(count) => {
                     total += count;
                     self.exchange.receive(client, &self.buffer[..count], now_ms, &mut actions);
+                    // Behind the others again: a client that sends without pause gets no more than
+                    // its turn.
                     self.readable.push_back(slot);
                 }
             }
@@ -361,6 +373,7 @@ impl Server {
 
     fn bound_partials(&mut self) {
         loop {
+            // Each round frees the longest line, so the sum falls until it fits.
             let lens = self.slots.iter().flatten().map(|client| client.partial.len());
             if lens.sum::<usize>() <= PARTIAL_MAX {
                 return;
@@ -393,12 +406,16 @@ impl Server {
                 }
                 self.request_page(slot);
             }
+            // After the write: a client that only closed its sending side still gets what is due
+            // now.
             if self.slots[slot].as_ref().is_some_and(|client| client.is_ended) {
                 self.close(slot);
             }
         }
         self.trim_tape(now_ms);
         let mut clients = self.slots.iter().flatten();
+        // Worked out once per turn, so that the threads that read the output of programs ask a flag
+        // and take no lock.
         let wants_log_lines = clients.any(|it| !it.is_deaf && it.outbox.may_want("logs", "line"));
         self.handle.set_line_clients(wants_log_lines);
         is_busy
@@ -412,6 +429,7 @@ impl Server {
         let token = Token(slot + FIRST_CLIENT);
         match self.poll.registry().reregister(&mut client.stream, token, interest) {
             Ok(()) => client.is_watched = is_watched,
+            // Without the report of the poll a blocked client would never be written to again.
             Err(_) => client.is_deaf = true,
         }
     }
@@ -421,6 +439,7 @@ impl Server {
         let tape = &mut self.exchange.tape;
         let mut slowest = tape.end_offset();
         let mut kept = 0;
+        // The cursor of a deaf client stands still and must not hold the tape.
         for client in self.slots.iter().flatten().filter(|client| !client.is_deaf) {
             slowest = slowest.min(client.outbox.cursor());
             kept += client.outbox.retained_bytes();
@@ -468,6 +487,8 @@ impl Server {
         let clients = self.slots.iter().enumerate();
         let stalled = clients.filter_map(|(slot, client)| {
             let client = client.as_ref()?;
+            // `stalled_ms` is only brought up to date when lines are dropped. A client that has
+            // read since then is spared.
             Some((client.stalled_ms.filter(|_| client.outbox.is_stalled())?, slot))
         });
         let Some((_, slot)) = stalled.min() else { return false };
@@ -497,6 +518,8 @@ impl Server {
 
     /// Reads what was sent so far and writes pending output, up to a second.
     fn finish(&mut self, events: &mut Events) -> Result<(), RunError> {
+        // In this order: refuse new messages from inside, relay those that came before, then admit
+        // the clients that connected before the stop.
         self.handle.close();
         self.drain_inbox();
         self.accept();

@@ -73,6 +73,8 @@ impl Socket {
             .mode(0o700)
             .create(folder)
             .map_err(BindError::at_path(path))?;
+        // Under the lock no other server of ours can come between the check for a leftover and the
+        // new socket.
         let lock = take_place(path)?;
         clear(path)?;
         let listener = listen(path, folder).map_err(BindError::at_path(path))?;
@@ -101,6 +103,7 @@ impl Socket {
             Err(error) if is_passing(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
+        // Some systems hand the mode of the listener on to the streams that it accepts.
         stream.set_nonblocking(false)?;
         let is_ours = peer(&stream)?.uid == rustix::process::geteuid().as_raw();
         Ok(is_ours.then_some(stream))
@@ -128,6 +131,7 @@ fn take_place(path: &Path) -> Result<File, BindError> {
     name.push(".lock");
     let name = PathBuf::from(name);
     let mut options = OpenOptions::new();
+    // Not truncated: until it is locked, the file has the process id of its holder.
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&name).map_err(BindError::at_path(&name))?;
     let mut pid = String::new();
@@ -172,6 +176,7 @@ pub fn lock_for_life(file: File, holder: Option<u32>) -> Result<File, TryLockErr
 
 fn is_dead(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Any other error, such as a lack of permission, still means that the process lives.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
 }
 
@@ -185,6 +190,8 @@ fn clear(path: &Path) -> Result<(), BindError> {
     if !found.file_type().is_socket() {
         return Err(BindError::NotASocket { path: path.to_owned() });
     }
+    // A server that knows nothing of our lock may listen there. Only a refused connection proves
+    // that the socket is a leftover.
     match UnixStream::connect(path) {
         Ok(answered) => {
             let pid = peer(&answered).ok().and_then(|peer| peer.pid);
@@ -203,12 +210,15 @@ fn listen(path: &Path, folder: &Path) -> io::Result<UnixListener> {
     let private = folder.join(format!(".{}", std::process::id()));
     let address = SocketAddrUnix::new(private.as_os_str().as_bytes())?;
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    // A child that inherited it would keep the socket open beyond our end.
     rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    // An earlier process with the same number may have died between bind and rename.
     match fs::remove_file(&private) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     rustix::net::bind(&socket, &address)?;
+    // In this order: the final name only ever leads to a socket that is private and listens.
     let made = fs::set_permissions(&private, Permissions::from_mode(0o600))
         .and_then(|()| Ok(rustix::net::listen(&socket, BACKLOG)?))
         .and_then(|()| fs::rename(&private, path));

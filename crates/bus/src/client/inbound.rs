@@ -50,6 +50,8 @@ impl Inbound {
 
     pub(super) fn put(&self, item: ClientEvent) {
         let mut state = self.lock();
+        // The reader thread waits here. The socket fills up, and the server takes note of a slow
+        // client and serves it from the journal later.
         while self.is_patient && state.is_full() && !state.is_closed {
             state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -62,6 +64,8 @@ impl Inbound {
         // although the queue is empty otherwise.
         while !self.is_patient && state.is_overfull() {
             let is_message = |item: &ClientEvent| matches!(item, ClientEvent::Message(_));
+            // Only messages are dropped. `Connected`, `CaughtUp` and the like are few, and the
+            // caller relies on each of them.
             let Some(oldest) = state.items.iter().position(is_message) else { break };
             if let Some(ClientEvent::Message(message)) = state.items.remove(oldest) {
                 state.messages -= 1;
@@ -99,6 +103,7 @@ impl Inbound {
                 }
                 return Some(item);
             }
+            // Behind the queue: what was received before the stop is still delivered.
             if state.is_closed {
                 return None;
             }

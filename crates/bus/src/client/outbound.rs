@@ -120,6 +120,7 @@ impl Outbound {
                     told.lose(lost);
                     self.news.notify_all();
                 }
+                // A clone of the stream, so that the lock is free while the write blocks.
                 let ready = state.stream.as_ref().and_then(|stream| stream.try_clone().ok());
                 if let Some(stream) = ready
                     && let Some((line, _)) = state.lines.pop_front()
@@ -166,6 +167,7 @@ impl OutboundState {
     /// Drops lines that were held too long without a connection; returns how many.
     fn give_up_old(&mut self) -> u64 {
         let mut count = 0;
+        // Lines are in the order of their age, so the first young one ends the search.
         while self.stream.is_none()
             && let Some((line, queued)) = self.lines.front()
             && queued.elapsed() >= HELD_MAX
