@@ -179,6 +179,7 @@ impl LineMaker {
     pub(crate) fn line(&self, text: &[u8], part: Option<u32>) -> Option<Message> {
         let mut line = Vec::with_capacity(self.head.len() + text.len() + 32);
         line.extend_from_slice(self.head.as_bytes());
+        // Programs print any bytes, and a message is UTF-8.
         serde_json::to_writer(&mut line, &String::from_utf8_lossy(text)).ok()?;
         if let Some(part) = part {
             line.extend_from_slice(format!(",\"part\":{part}").as_bytes());

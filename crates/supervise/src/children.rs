@@ -117,6 +117,7 @@ pub(crate) fn end_orphans(path: &Path, journal: &Path) -> Vec<ChildRecord> {
 
 /// Returns whether the group is the one that was started, and not a new one with the same number.
 fn is_ours(orphan: &ChildRecord, journal: &Path) -> bool {
+    // The boot and the start time prove it. A reused process number has others.
     if orphan.identity.is_some() && ProcessIdentity::from_pid(orphan.pid) == orphan.identity {
         return group::can_signal(orphan.pid);
     }
@@ -136,6 +137,7 @@ fn has_our_environment(pid: u32, orphan: &ChildRecord, journal: &Path) -> bool {
             .filter_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         values.any(|found| found == value)
     };
+    // Both: another journal's daemon may have given out the same ref.
     has("HANSARD_REF", orphan.reference.as_bytes())
         && has("HANSARD_JOURNAL", journal.as_os_str().as_bytes())
 }

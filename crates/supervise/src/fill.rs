@@ -51,6 +51,8 @@ fn parse_argument(name: &str, value: Value) -> Result<Option<String>, FillError>
         Value::Number(number) => number.to_string(),
         _ => return refuse("it is neither a string nor a number"),
     };
+    // The value comes from a message. Its sender must not choose options of a program that the user
+    // allowed for one purpose.
     if text.starts_with('-') {
         return refuse("it would be read as an option");
     }

@@ -64,6 +64,7 @@ mod linux {
         let numbers = entries.filter_map(|entry| {
             let entry = entry.ok()?;
             let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+            // Processes of other users are never ours. Skipping them saves reading their `stat`.
             (entry.metadata().ok()?.uid() == own).then_some(number)
         });
         let is_member = |number: &u32| {
@@ -117,6 +118,8 @@ mod linux {
             // The program's name may hold spaces and parentheses, so fields are counted behind the last `)`.
             let (_, fields) = stat.rsplit_once(')')?;
             let mut fields = fields.split_whitespace();
+            // Fields 3 (state), 5 (group) and 22 (start time) of proc(5). `nth` skips those
+            // between.
             let state = fields.next()?;
             let group = fields.nth(1)?.parse().ok()?;
             let started = fields.nth(16)?.parse().ok()?;

@@ -89,6 +89,7 @@ impl Heartbeats {
             let was_stale = std::mem::take(&mut beat.is_stale);
             return was_stale.then_some(HeartbeatChange::CameBack(sender));
         }
+        // Any client can make up senders, so their number is bounded.
         if self.senders.len() >= SENDERS_MAX {
             self.unwatched += 1;
             return None;
@@ -100,10 +101,12 @@ impl Heartbeats {
 
     /// Finds senders that have fallen silent.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<HeartbeatChange> {
+        // A sender that will never come back must not be reported forever.
         self.senders.retain(|_, beat| now.saturating_sub(beat.last) < FORGET_AFTER);
         let mut changes = Vec::new();
         for (sender, beat) in &mut self.senders {
             let is_silent = now.saturating_sub(beat.last) >= STALE_AFTER && !beat.is_idle;
+            // The order matters: asking `is_due` counts as an alert.
             if !is_silent || !beat.alert.is_due(now) {
                 continue;
             }

@@ -125,6 +125,7 @@ impl Keeper {
             schedules: health.join("schedules.json"),
             last_ref: health.join("last_ref.json"),
         };
+        // An unreadable file ends the start: going on would overwrite tasks that must not be lost.
         let kept: SavedTasks = state_file::read_json(&files.tasks).map_err(state(&files.tasks))?;
         let last_runs: LastRuns =
             state_file::read_json(&files.schedules).map_err(state(&files.schedules))?;
@@ -137,6 +138,7 @@ impl Keeper {
         let log = OutputSink::new(log, bus.clone());
         let file = Arc::new(ServicesFile::default());
         let shared = SupervisorShared::new(Arc::clone(&file), log, LineMaker::new(&own, "log"));
+        // Before the rest is built: requests that arrive from now on wait in the listener's queue.
         let listening = BusListeners::begin(bus.clone(), inputs.clone())?;
         let children = Children::new(children_path);
         let runs = Runs::new(settings.clone(), clock.clone(), bus.clone(), inputs, children);
@@ -182,6 +184,8 @@ impl Keeper {
     /// Runs until it was told to stop and everything has ended.
     pub(crate) fn run(mut self, incoming: &Receiver<KeeperInput>) {
         loop {
+            // The timers first, then the files, then the wait: what a turn has changed is on disk
+            // before the keeper sleeps, and callers of `enqueue` are answered.
             self.tick();
             self.save();
             if self.is_done() {
@@ -191,6 +195,7 @@ impl Keeper {
             match incoming.recv_timeout(wait) {
                 Ok(first) => {
                     self.handle_input(first);
+                    // Without the limit a flood of messages would hold up timeouts and saving.
                     for next in incoming.try_iter().take(TURN_MAX) {
                         self.handle_input(next);
                     }
@@ -208,6 +213,7 @@ impl Keeper {
         match incoming {
             KeeperInput::Request(message) => self.handle_bus_request(&message),
             KeeperInput::Message(message) => self.run_reactions(&message),
+            // The three steps in which a run ends. `tick` draws the conclusions.
             KeeperInput::Exited { run, exit_code } => self.runs.exited(run, exit_code, now),
             KeeperInput::Drained { run } => self.runs.drained(run),
             KeeperInput::GroupGone { run } => self.runs.group_gone(run),
@@ -234,6 +240,7 @@ impl Keeper {
         let now = self.clock.moment();
         // Runs first: an exit may free the room that the queue and the services start into.
         for (run, exit_code) in self.runs.tick(now) {
+            // The number of a run tells whether the queue or the services own it.
             if run.0 >= SERVICE_RUNS {
                 let effects = self.services.exited(run, exit_code, now);
                 self.apply_service_effects(effects);
@@ -247,6 +254,8 @@ impl Keeper {
         self.apply_task_effects(effects);
         let effects = self.services.tick(now);
         self.apply_service_effects(effects);
+        // Does nothing unless the supervisor is ending its tasks. The queue may be idle while
+        // children of a task still run; they may need a service too.
         if self.queue.is_idle() && self.has_no_task_run() {
             self.stop_services(now);
         }
@@ -258,12 +267,14 @@ impl Keeper {
 
     /// Returns when [`Keeper::tick`] has work again.
     fn next_due(&self) -> Moment {
+        // The bus does not say when it has room again, so it is tried after a short pause.
         let retry = self.publisher.has_pending().then(|| self.clock.moment() + PUBLISH_RETRY);
         let dues = [self.queue.next_due(), self.services.next_due(), self.runs.next_due(), retry];
         dues.into_iter().flatten().fold(self.status_due, Moment::min)
     }
 
     fn is_done(&self) -> bool {
+        // Also the runs: members of a group may live after its service has exited.
         self.phase == Phase::EndingServices && self.services.is_idle() && self.runs.is_empty()
     }
 
@@ -273,6 +284,7 @@ impl Keeper {
 
     /// Every few seconds: runs schedules, checks heartbeats, sweeps logs, publishes the status.
     fn run_periodic(&mut self, now: Moment) {
+        // While it stops, nothing new is started. The status is published to the end.
         if self.phase == Phase::Working {
             self.run_schedules();
             for change in self.heartbeats.tick(now) {
@@ -302,6 +314,7 @@ impl Keeper {
             log_error: self.runs.log_error().or_else(|| self.shared.log_error()),
             clients: self.publisher.clients(),
             faults: &self.faults,
+            // One number for the user: messages that had no effect, whatever the reason.
             ignored: self.ignored + self.heartbeats.unwatched + self.publisher.lost,
         };
         let status = report.build();
@@ -353,6 +366,7 @@ impl Keeper {
             RequestRef::Valid(reference) => reference,
             // An answer needs a valid ref.
             RequestRef::Invalid => return self.ignored += 1,
+            // The sender of a faulty request without a ref could not recognise the answer.
             RequestRef::Absent if asked.is_err() => return self.ignored += 1,
             RequestRef::Absent => self.new_ref(),
         };
@@ -411,6 +425,8 @@ impl Keeper {
             rerun: keep,
             keep,
         });
+        // The queue answers a refused ref on the bus. The caller inside the daemon gets an error as
+        // well.
         let refusal = effects.iter().find_map(|effect| match effect {
             queue::Effect::Stopped(stopped) if stopped.reference == reference => stopped.reason,
             _ => None,
@@ -419,6 +435,8 @@ impl Keeper {
             Some(Reason::QueueFull) => drop(done.send(Err(EnqueueError::Full))),
             Some(Reason::Stopping) => drop(done.send(Err(EnqueueError::Stopping))),
             _ => {
+                // Before the effects are applied, which may start the task and notify its watcher.
+                // The caller is answered by the next `save`.
                 self.watchers.extend(watcher.map(|watcher| (reference.clone(), watcher)));
                 self.enqueued.push((done, reference));
             }
@@ -432,6 +450,7 @@ impl Keeper {
         }
         let file = Arc::clone(&self.file);
         for (reaction, cmd) in reaction::answers(&file.reactions, message) {
+            // A field of the message could be read as an option or holds control characters.
             let Ok(cmd) = cmd else {
                 self.ignored += 1;
                 continue;
@@ -464,6 +483,7 @@ impl Keeper {
                 program::resolve_trusted(&self.file.allow, own, &schedule.cmd);
             let work = TaskCommand { name, program, cmd: schedule.cmd, cwd: None, env: Vec::new() };
             let reference = Ref::text(format!("sched:{}:{now_ms}", schedule.name));
+            // The file allows 64 bytes for a name, and a ref has 256.
             let reference = reference.expect("names in the file are short");
             self.run_trusted(reference, work, IfBusy::Queue);
         }
@@ -484,11 +504,15 @@ impl Keeper {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 queue::Effect::Start(run) => {
+                    // What follows from the start goes to the front: a task that could not start is
+                    // answered before the effects that came after it.
                     for next in self.start_task(run).into_iter().rev() {
                         effects.push_front(next);
                     }
                 }
                 queue::Effect::End(run) => self.end_run(run, TASK_GRACE),
+                // The watcher first: its channel is never full, while the bus may hold the message
+                // back.
                 queue::Effect::Stopped(stopped) => {
                     if let Some(watcher) = self.watchers.remove(&stopped.reference) {
                         notify_watcher(&watcher, RunEvent::Ended(stopped.exit_code));
@@ -550,6 +574,8 @@ impl Keeper {
                         effects.push_front(next);
                     }
                 }
+                // A service that was stopped on purpose is silent from now on, and must not be
+                // reported stale.
                 services::Effect::End { run, grace } => {
                     if let Some((label, ..)) = self.runs.describe(run) {
                         self.heartbeats.forget_service(&label.name);
@@ -614,6 +640,8 @@ impl Keeper {
         };
         let (exec, started, pid) =
             (announce::exec(label, cmd, log_path), announce::started(label), label.pid);
+        // Published before the threads read a byte, so that no client sees a line of an unknown
+        // run.
         self.publisher.publish(exec);
         self.publisher.publish(started);
         self.runs.watch_process(started_process);
@@ -649,6 +677,7 @@ impl Keeper {
                 self.report_stale(&sender);
                 let service =
                     sender.origin.as_deref().and_then(|label| self.services.service(label));
+                // Only for a service that asks for it in the file. All others are just reported.
                 let wanted = service.filter(|service| service.stale == Stale::Restart);
                 if let Some(name) = wanted.map(|service| service.name.clone()) {
                     let (_, effects) = self.services.restart(&name);
@@ -674,6 +703,7 @@ impl Keeper {
     /// Restores the tasks of an earlier daemon and answers the refs of tasks that died with it.
     fn restore_tasks(&mut self, kept: SavedTasks, orphans: Vec<children::ChildRecord>) {
         let entries = kept.running.iter().chain(&kept.waiting);
+        // A kept task that was running is in both files. Its refs must not be answered twice.
         let known: HashSet<Ref> = entries.flat_map(|entry| entry.refs.iter().cloned()).collect();
         let effects = self.queue.restore(kept);
         // Refs of saved tasks are answered by the queue. The list of children names the others.
@@ -699,6 +729,7 @@ impl Keeper {
                 return Err(error);
             }
         };
+        // Above this line a faulty file has changed nothing. From here on the new one holds.
         self.faults.clear();
         self.file = Arc::clone(&file);
         self.shared.set_file(Arc::clone(&file));
@@ -737,6 +768,8 @@ impl Keeper {
         if self.sweeper.as_ref().is_some_and(|sweeper| !sweeper.is_finished()) {
             return;
         }
+        // Taken on this thread. A log that is opened later is the youngest, so the sweep would come
+        // to it last.
         let mut living = self.runs.log_names();
         let own = LogFile::file_name(&self.own.reference, NAME);
         living.insert(own);

@@ -10,7 +10,7 @@ use crate::run_ref::Ref;
 use crate::services_file::FileError;
 use crate::supervisor::{DaemonTask, EnqueueError};
 
-/// Inputs that wait for the keeper. Senders block beyond that, except the bus, whose listener
+/// Inputs that wait for the keeper. Senders block beyond that, except the bus: the listener
 /// queues hold the messages instead.
 pub(crate) const INPUTS_MAX: usize = 1_024;
 

@@ -31,6 +31,7 @@ impl LineSplitter {
         while let Some(at) = memchr(b'\n', bytes) {
             let line = &bytes[..at];
             bytes = &bytes[at + 1..];
+            // Most lines lie whole in the buffer of the read and are passed on without a copy.
             if self.held.is_empty() && line.len() <= PIECE_MAX {
                 each(self.last_piece(without_return(line)));
                 self.parts = 0;
@@ -99,11 +100,13 @@ fn cut_position(bytes: &[u8]) -> usize {
             0xF0..=0xF4 => 4,
             _ => 1,
         };
+        // The last character is not complete here, so the cut is before it.
         if len > back {
             at = bytes.len() - back;
         }
         break;
     }
+    // A `\r` here may belong to a `\r\n` that the next read completes, and then is no text.
     if bytes[at - 1] == b'\r' { at - 1 } else { at }
 }
 

@@ -108,6 +108,7 @@ impl LogFile {
         let more = if is_rest { "+" } else { "" };
         // Writing to memory cannot fail.
         let _ = write!(self.buffer, "{} [{}:{stream}{more}] ", self.stamp.text, self.name);
+        // Programs print any bytes. The log is UTF-8 for its readers.
         let text = String::from_utf8_lossy(text);
         self.buffer.extend_from_slice(text.as_bytes());
         self.buffer.push(b'\n');
@@ -127,6 +128,8 @@ impl LogFile {
         }
         let written = match &mut self.file {
             Some(file) => {
+                // Part of the last write may have reached the file. The new lines must not continue
+                // its half line.
                 let torn: &[u8] = if self.is_torn { b"\n" } else { b"" };
                 file.write_all(torn).and_then(|()| file.write_all(&self.buffer))
             }
@@ -147,6 +150,7 @@ impl LogFile {
         // Lines that could not be written are dropped, or a full disk would fill the memory.
         self.buffer.clear();
         self.buffered_lines = 0;
+        // After the write, between two lines: no line is split over two parts.
         if self.part_len >= self.part_max {
             self.part += 1;
             self.reopen();
@@ -165,6 +169,7 @@ impl LogFile {
         if second == self.stamp.second && !self.stamp.text.is_empty() {
             return;
         }
+        // Once per second: a chatty program prints thousands of lines with the same stamp.
         let local = self.clock.zone.local(second * 1_000);
         self.stamp = LineStamp { second, text: local.strftime("%Y-%m-%dT%H:%M:%S").to_string() };
         let day = Day::from_date(local.date());
@@ -195,10 +200,12 @@ impl LogFile {
         let folder = folder_below(&self.journal, &[&day, FOLDER])?;
         let name = self.part_name();
         let file = append_in(&folder, &name)?;
+        // A kept task that runs again after a restart has the same ref, and its log goes on.
         let len = file.metadata()?.len();
         let link = format!("{}.log", safe_form(&self.name));
         link_in(&folder, &link, &name)?;
         let health = folder_below(&self.journal, &[FOLDER])?;
+        // Relative, so that the link survives a move of the journal.
         link_in(&health, &link, &format!("../{day}/{FOLDER}/{name}"))?;
         Ok((file, len))
     }

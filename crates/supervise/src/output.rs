@@ -104,8 +104,10 @@ impl OutputSink {
 impl OutputState {
     fn take_piece(&mut self, piece: LinePiece<'_>, maker: &LineMaker, stream: &str) {
         let is_rest = piece.part.is_some_and(|part| part > 1);
+        // The file first: the bus may drop lines, and the file is what is left then.
         self.log.write_line(stream, is_rest, piece.bytes);
         self.lines += u64::from(piece.is_last);
+        // Most output has no reader on the bus. Not building its messages saves most of the work.
         if self.is_published && self.bus.wants_log_lines() {
             let message = maker.line(piece.bytes, piece.part);
             // The file has the line; the count in `logs.exit` shows that the bus has not.

@@ -24,6 +24,8 @@ pub(crate) fn spawn(launch: &LaunchSpec<'_>) -> io::Result<Child> {
     let mut command = Command::new(launch.program);
     command.arg0(name).args(args).envs(launch.env.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, so that a signal reaches the children of the process too, and Ctrl-C in
+    // the daemon's terminal reaches none of them.
     command.process_group(0);
     if let Some(cwd) = launch.cwd {
         command.current_dir(cwd);

@@ -23,7 +23,7 @@ pub const GLOBAL_OPTIONS: &[(&str, bool)] = &[
 /// Subcommands that run programs, type or decide for a person. Allowing them would allow anything.
 const PERSONAL: &[&str] = &["run", "send", "queue", "task", "up", "approve", "deny"];
 
-/// The name of a task whose command does not tell one.
+/// The name of a task if its command does not tell one.
 const UNKNOWN: &str = "unknown";
 
 /// The program behind the first word of a command.
@@ -65,6 +65,7 @@ pub(crate) fn resolve_allowed(
             // An option that we do not know could hide any subcommand.
             SubCommand::Hidden => true,
         };
+        // An entry for `hansard` without arguments does not open these: the user has to name each.
         let opens = allow.iter().any(|entry| {
             entry.program == OWN && !entry.args.is_empty() && args.starts_with(&entry.args)
         });
@@ -87,6 +88,7 @@ pub(crate) fn resolve_allowed(
     } else if !word.contains('/') {
         Program::Word(word.clone())
     } else {
+        // A relative path would depend on the folder that the daemon was started in.
         return Err(format!("`{word}` is neither a word nor an absolute path"));
     };
     let name = if entry.has_subcommands {
@@ -150,10 +152,12 @@ fn sub_command(args: &[String]) -> SubCommand<'_> {
             None => (arg, false),
         };
         match GLOBAL_OPTIONS.iter().find(|(known, _)| *known == option) {
+            // The value of an option is not the subcommand, even if it looks like one.
             Some((_, true)) if !has_value_inside => {
                 args.next();
             }
             Some(_) => {}
+            // These end the program before any subcommand runs.
             None if matches!(option, "--help" | "-h" | "--version" | "-V") => {
                 return SubCommand::None;
             }

@@ -26,6 +26,7 @@ impl Publisher {
             self.lost += 1;
             return;
         };
+        // Always through the queue, so that a message never overtakes one that is held back.
         if self.held.len() < HELD_MAX {
             self.held.push_back(message);
         } else {

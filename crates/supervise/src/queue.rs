@@ -245,6 +245,7 @@ impl TaskQueue {
         let TaskRequest { reference, work, day, timeout, if_busy, rerun, keep } = request;
         let never =
             |reason| Effect::Stopped(Stopped::never_ran(&work.name, reference.clone(), reason));
+        // A task that is kept may still come: the next daemon runs it.
         if self.is_stopping && !keep && !self.limits.persist {
             return vec![never(Reason::Stopping)];
         }
@@ -259,6 +260,7 @@ impl TaskQueue {
             let active = active.cloned();
             return vec![Effect::Skipped { reference, active, work: Arc::new(work) }];
         }
+        // Only waiting tasks merge. A running one may have read its input before this request.
         let equal = lane.and_then(|lane| lane.by_work.get(&work).copied());
         if let Some(seq) = equal {
             let lane = self.lanes.get_mut(&work.name).expect("it was just there");
@@ -275,6 +277,7 @@ impl TaskQueue {
             self.locations.insert(reference, RefLocation::Waiting { name: work.name.clone(), seq });
             return vec![Effect::Queue(work.name)];
         }
+        // Two limits: one name must not take the room of all others.
         let in_lane = lane.map_or(0, |lane| lane.waiting.len());
         if in_lane >= self.limits.waiting_max || self.waiting >= WAITING_ALL_MAX {
             return vec![never(Reason::QueueFull)];
@@ -317,6 +320,7 @@ impl TaskQueue {
                 let running = self.running.get_mut(&run).expect("a running ref has its run");
                 // The last ref ends the run, and is answered when the process has exited.
                 if running.entry.refs.len() == 1 {
+                    // It has its SIGTERM already, and its answer keeps the first reason.
                     if running.ending.is_some() {
                         return Vec::new();
                     }
@@ -342,6 +346,7 @@ impl TaskQueue {
         if let Some(running) = self.running.get_mut(&run) {
             running.pid = pid;
             running.since = now;
+            // From the start, not from the request: time in the queue does not count.
             running.deadline = running.entry.timeout.map(|timeout| now.saturating_add(timeout));
         }
     }
@@ -393,6 +398,7 @@ impl TaskQueue {
         let mut effects = Vec::new();
         for (run, running) in &mut self.running {
             if running.deadline.is_some_and(|deadline| deadline <= now) {
+                // Once is enough: from here on the kill ladder of the run goes by its own times.
                 running.deadline = None;
                 if running.ending.is_none() {
                     running.ending = Some(Reason::Timeout);
@@ -420,6 +426,7 @@ impl TaskQueue {
                 lane.waiting.drain(..).partition(|entry| entry.keep || persist);
             lane.waiting = kept;
             let lane = &mut *lane;
+            // The index still names the tasks that were just drained.
             lane.by_work = by_work(&lane.waiting);
             if gone.is_empty() {
                 continue;
@@ -490,6 +497,7 @@ impl TaskQueue {
         let running = self.running.values().map(|running| &running.entry);
         let mut waiting: Vec<&QueuedTask> =
             self.lanes.values().flat_map(|lane| &lane.waiting).filter(is_kept).collect();
+        // Across all names, so that the next daemon starts them in the same order.
         waiting.sort_by_key(|entry| entry.seq);
         Some(SavedTasks {
             running: running.filter(is_kept).cloned().collect(),
@@ -537,6 +545,7 @@ impl TaskQueue {
         }
         let lane = self.lanes.entry(name.clone()).or_default();
         lane.by_work.insert(Arc::clone(&entry.work), entry.seq);
+        // By number: a task that goes to the front has a lower one than all that wait.
         let at = lane.waiting.partition_point(|waiting| waiting.seq < entry.seq);
         lane.waiting.insert(at, entry);
         self.waiting += 1;
@@ -570,6 +579,7 @@ impl TaskQueue {
     fn update_ready(&mut self, name: &str) {
         let Some(lane) = self.lanes.get(name) else { return };
         if lane.running.is_none() && lane.waiting.is_empty() {
+            // An unused name is forgotten: clients choose names, and the map must not grow forever.
             self.lanes.remove(name);
             return;
         }
@@ -588,7 +598,8 @@ impl TaskQueue {
             let Some((seq, name)) = self.ready.pop_first() else { return };
             let run = RunId(self.next_run);
             self.next_run += 1;
-            // Mark the lane busy first, or `remove_entry` would make the next task of the name ready.
+            // Mark the lane busy first, or `remove_task` would make the next task of the name
+            // ready.
             if let Some(lane) = self.lanes.get_mut(&name) {
                 lane.running = Some(run);
             }
@@ -596,6 +607,7 @@ impl TaskQueue {
             for reference in &entry.refs {
                 self.locations.insert(reference.clone(), RefLocation::Running(run));
             }
+            // `started` sets the time and the deadline once the process exists.
             let since = Moment::ZERO;
             let running = RunningTask { entry, pid: 0, since, deadline: None, ending: None };
             self.running.insert(run, running);

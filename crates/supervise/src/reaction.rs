@@ -26,6 +26,7 @@ pub(crate) fn filter(reactions: &[Reaction]) -> Option<Filter> {
         names
     };
     let (tracts, events) = (names(|reaction| &reaction.tract), names(|reaction| &reaction.event));
+    // The filter lets through every pair of these names. `answers` looks at the pairs again.
     Some(Filter { tracts, events, fields: Vec::new() })
 }
 
@@ -49,6 +50,7 @@ pub(crate) fn answers<'a>(
 pub(crate) fn is_held(journal: &Path, pid_file: &Path) -> bool {
     let mut text = String::new();
     let read = File::open(journal.join(pid_file))
+        // A process id is short. A longer file is none, however long it is.
         .and_then(|file| file.take(PID_FILE_MAX).read_to_string(&mut text));
     let pid = text.trim().parse::<u32>().ok().filter(|pid| *pid > 0);
     read.is_ok() && pid.is_some_and(group::can_signal)

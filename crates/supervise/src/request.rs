@@ -68,6 +68,7 @@ fn parse_day(message: &Message) -> Result<Option<Day>, String> {
     let Some(field) = non_null_field(message, "day") else { return Ok(None) };
     let text = match field.text() {
         Some(text) => text.into_owned(),
+        // A day such as 20250213 is also written as a number.
         None => field.integer().map(|number| number.to_string()).unwrap_or_default(),
     };
     match Day::parse(&text) {
@@ -78,6 +79,7 @@ fn parse_day(message: &Message) -> Result<Option<Day>, String> {
 
 fn parse_timeout(message: &Message) -> Result<Option<Duration>, String> {
     let Some(field) = non_null_field(message, "timeout_seconds") else { return Ok(None) };
+    // Within these bounds `from_secs_f64` does not panic.
     let seconds = field.json().as_f64().filter(|seconds| (0.001..=TIMEOUT_MAX).contains(seconds));
     match seconds {
         Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),

@@ -111,6 +111,7 @@ pub(crate) mod stored {
         let json = reference.json.as_str();
         match serde_json::from_str(json) {
             Ok(stored @ StoredRef::Text(_)) => stored,
+            // `-0` would come back as `0`, and a client compares the answer with what it sent.
             Ok(StoredRef::Integer(number)) if number.to_string() == json => {
                 StoredRef::Integer(number)
             }
@@ -146,6 +147,7 @@ impl RefGenerator {
 
     /// Returns the next ref, and a bound that must be saved before the ref is used.
     pub(crate) fn next(&mut self, now_ms: u64) -> (Ref, Option<u64>) {
+        // Above the last one even if the clock stands still or goes back.
         self.last = now_ms.max(self.last.saturating_add(1));
         let has_passed = self.last >= self.bound;
         if has_passed {

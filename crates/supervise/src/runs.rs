@@ -139,6 +139,8 @@ impl Runs {
         let day_name = day.to_string();
         let mut env: Vec<(&str, &OsStr)> =
             start.env.iter().map(|(name, value)| (name.as_str(), OsStr::new(value))).collect();
+        // Behind the variables of the file, so that those cannot replace ours: after a crash
+        // orphans are recognised by them.
         env.extend([
             ("HANSARD_JOURNAL", self.settings.journal.as_os_str()),
             ("HANSARD_BUS", self.settings.socket.as_os_str()),
@@ -146,6 +148,8 @@ impl Runs {
             ("HANSARD_DAY", OsStr::new(&day_name)),
         ]);
         let launch = LaunchSpec { program: &program, cmd: start.cmd, cwd: start.cwd, env: &env };
+        // In this order: the list of children right after the process, because a crash in between
+        // would leave it unknown.
         let child = process::spawn(&launch)
             .map_err(|error| format!("cannot start `{}`: {error}", program.display()))?;
         let pid = child.id();
@@ -190,6 +194,7 @@ impl Runs {
             child.stdout.take().map(|pipe| (std::os::fd::OwnedFd::from(pipe), "stdout")),
             child.stderr.take().map(|pipe| (std::os::fd::OwnedFd::from(pipe), "stderr")),
         ];
+        // The reader that ends last reports for both streams.
         let open = Arc::new(AtomicUsize::new(streams.len()));
         let mut is_heard = true;
         for (pipe, stream) in streams.into_iter().flatten() {
@@ -227,7 +232,7 @@ impl Runs {
         self.runs.get(&run).map(|run| (&run.label, run.cmd.as_slice(), run.log_path.as_str()))
     }
 
-    /// Returns the exit code and the summary of a run whose end is known.
+    /// Returns the exit code and the summary of a run that is known to have ended.
     pub(crate) fn summary(&self, run: RunId) -> Option<(i32, RunSummary)> {
         let run = self.runs.get(&run)?;
         Some((run.exit?.0, run.summary))
@@ -261,9 +266,10 @@ impl Runs {
         }
     }
 
-    /// Sends SIGTERM now to what is left of runs whose main process has exited.
+    /// Sends SIGTERM now to what is left of runs after the exit of their main process.
     pub(crate) fn end_leftovers(&mut self, grace: Duration, now: Moment) {
         for run in self.runs.values_mut().filter(|run| run.exit.is_some()) {
+            // Only those that still wait for their SIGTERM: others are past it.
             if run.term_at.take().is_some() {
                 group::send_signal(run.label.pid, Signal::TERM);
                 run.schedule_kill(now + grace);
@@ -275,6 +281,7 @@ impl Runs {
     pub(crate) fn exited(&mut self, id: RunId, exit_code: i32, now: Moment) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.exit = Some((exit_code, now));
+        // The usual case: the group ended with its leader, and needs neither signals nor a watcher.
         if !group::is_alive(run.label.pid) {
             run.clear_signals();
             return;
@@ -304,10 +311,12 @@ impl Runs {
         }
     }
 
-    /// Sends the signals that are due; returns the runs whose end is known now.
+    /// Sends the signals that are due; returns the runs that are known to have ended.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<(RunId, i32)> {
         let mut over = Vec::new();
         for (id, run) in &mut self.runs {
+            // The ladder, see the top of this file. Several of its times may have come since the
+            // last look.
             if run.term_at.is_some_and(|at| at <= now) {
                 run.term_at = None;
                 group::send_signal(run.label.pid, Signal::TERM);
@@ -317,11 +326,15 @@ impl Runs {
             }
             if run.give_up_at.is_some_and(|at| at <= now) {
                 run.clear_signals();
+                // A process in uninterruptible sleep does not even die of SIGKILL. Refs that wait
+                // for it get their answer nevertheless.
                 run.exit.get_or_insert((-Signal::KILL.as_raw(), now));
                 run.is_drained = true;
             }
             if let Some((exit_code, at)) = run.exit
                 && !run.is_reported
+                // A child that inherited the pipe may hold it open for hours. The end is not held
+                // up by it.
                 && (run.is_drained || at + DRAIN_WAIT <= now)
             {
                 run.finish_output(now);
@@ -346,7 +359,7 @@ impl Runs {
         let _ = self.children.save();
     }
 
-    /// Forgets runs that are reported and whose group is gone.
+    /// Forgets runs that are reported and have an empty group.
     pub(crate) fn remove_finished(&mut self) {
         let is_over =
             |run: &RunState| run.is_reported && run.kill_at.is_none() && run.give_up_at.is_none();
@@ -363,6 +376,7 @@ impl Runs {
             let told_by = run
                 .exit
                 .filter(|_| !run.is_reported)
+                // `ZERO` lies in the past: the end is due at once.
                 .map(|(_, at)| if run.is_drained { Moment::ZERO } else { at + DRAIN_WAIT });
             [run.term_at, run.kill_at, run.give_up_at, told_by]
         });
@@ -401,6 +415,7 @@ impl Runs {
 impl Drop for Runs {
     /// Kills everything that is left: no process may outlive the supervisor.
     fn drop(&mut self) {
+        // Not a run that has fully ended: its process number may belong to another group by now.
         let is_left = |run: &&RunState| run.exit.is_none() || run.term_at.or(run.kill_at).is_some();
         for run in self.runs.values().filter(is_left) {
             group::send_signal(run.label.pid, Signal::KILL);

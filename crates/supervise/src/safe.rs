@@ -20,6 +20,7 @@ pub fn safe_form(name: &str) -> String {
     if is_safe {
         return name.to_owned();
     }
+    // Without the hash `a/b` and `a_b` would share a file.
     let hash = format!("_{:08x}", crc32fast::hash(name.as_bytes()));
     let letters = name.chars().map(|c| if is_fine(c) { c } else { '_' });
     let mut safe: String = letters.take(NAME_MAX - hash.len()).collect();
@@ -40,6 +41,7 @@ pub(crate) fn folder_below(top: &Path, names: &[&str]) -> io::Result<File> {
             Ok(folder) => folder,
             Err(rustix::io::Errno::NOENT) => {
                 match rustix::fs::mkdirat(&folder, *name, Mode::RWXU) {
+                    // Another thread may create the same folder at this moment.
                     Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -61,6 +63,8 @@ pub(crate) fn append_in(folder: &File, name: &str) -> io::Result<File> {
 
 /// Makes a link in a folder, replacing an earlier one in one step.
 pub(crate) fn link_in(folder: &File, name: &str, target: &str) -> io::Result<()> {
+    // A link cannot be replaced, but another can be renamed over it. A reader always finds one of
+    // them.
     let beside = format!(".{name}.{}", std::process::id());
     match rustix::fs::unlinkat(folder, &beside, rustix::fs::AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}

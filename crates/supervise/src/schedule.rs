@@ -42,6 +42,7 @@ impl Schedules {
             self.last_runs.entry(schedule.name.clone()).or_insert(known);
         }
         let is_there = |name: &str| schedules.iter().any(|schedule| schedule.name == name);
+        // A schedule that comes back later is new: what it missed in between is not made up for.
         self.last_runs.retain(|name, _| is_there(name));
     }
 
@@ -53,6 +54,7 @@ impl Schedules {
             // The clock was ahead then. The task must not wait until that time comes again.
             last.at_ms = last.at_ms.min(now_ms);
             if next_run(schedule, last.at_ms, zone) <= now_ms {
+                // From now on, not from the missed time: several missed times run once.
                 *last = LastRun { at_ms: now_ms, has_run: true };
                 due.push(schedule.clone());
             }
@@ -85,6 +87,7 @@ fn next_run(schedule: &Schedule, after_ms: i64, zone: &Zone) -> i64 {
         Every::Hourly => local.date().at(local.hour(), 0, 0, 0),
         Every::Daily => local.date().at(hour, minute, 0, 0),
         Every::Weekly => {
+            // Negative before the weekday comes: the time of this week then lies ahead.
             let since = local.date().weekday().to_monday_zero_offset() - day_of_week(schedule.on);
             let date = local.date().saturating_sub(i64::from(since).days());
             date.at(hour, minute, 0, 0)

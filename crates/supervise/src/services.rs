@@ -108,10 +108,13 @@ impl Services {
                 slot.stop_instance(AfterStop::Remove, &mut effects);
             }
         }
+        // A removed service that still runs keeps its slot until it has exited, so that it is
+        // reported.
         self.slots.retain(|slot| {
             let is_wanted = services.iter().any(|service| service.name == slot.service.name);
             is_wanted || matches!(slot.state, ServiceState::Ending { .. })
         });
+        // Rebuilt in the order of the file, because services stop in the reverse of it.
         let mut before = std::mem::take(&mut self.slots);
         for service in services {
             let at = before.iter().position(|slot| slot.service.name == service.name);
@@ -143,6 +146,7 @@ impl Services {
                 effects.push(Effect::Restarting(instance.clone()));
                 slot.stop_instance(AfterStop::Start, &mut effects);
             }
+            // It is no longer in the file, so it counts as unknown.
             ServiceState::Ending { then: AfterStop::Remove, .. } => return (false, effects),
             ServiceState::Ending { then, .. } => *then = AfterStop::Start,
         }
@@ -171,6 +175,7 @@ impl Services {
         let stopped = Stopped { error: Some(error.to_owned()), ..stopped };
         let mut effects = vec![Effect::Stopped(stopped)];
         if let Some(slot) = self.find_mut(name) {
+            // Like a crash right after the start: the same delays and alerts apply.
             slot.handle_exit(-1, Duration::ZERO, now, &mut effects);
         }
         effects
@@ -200,11 +205,14 @@ impl Services {
         }));
         effects.push(Effect::Over(run));
         match then {
+            // An exit of its own accord. While the supervisor stops, it is as good as a requested
+            // one.
             None if is_stopping => {}
             None => {
                 let life = now.saturating_sub(instance.since);
                 slot.handle_exit(exit_code, life, now, &mut effects);
             }
+            // A requested exit: what happens now was decided when the stop was requested.
             Some(AfterStop::Start) if !is_stopping => {
                 slot.attempts = 0;
                 slot.start(&mut effects);
@@ -220,7 +228,7 @@ impl Services {
         effects
     }
 
-    /// Starts services whose delay is over, and kills those that take too long to stop.
+    /// Starts services after their delay, and kills those that take too long to stop.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Some(limit) = self.stopping {
@@ -254,6 +262,8 @@ impl Services {
 
     /// Stops services one after the other, in reverse order.
     pub(crate) fn stop(&mut self, now: Moment) -> Vec<Effect> {
+        // They stop one after the other, within a limit for all of them together. It is long enough
+        // for the slowest alone.
         let promised = self.slots.iter().map(|slot| slot.service.stop).max();
         self.stopping = Some(now + promised.unwrap_or_default().max(STOP_ALL));
         for slot in &mut self.slots {
@@ -288,6 +298,7 @@ impl Services {
 
     fn stop_next(&mut self, effects: &mut Vec<Effect>) {
         let is_ending = |slot: &ServiceSlot| matches!(slot.state, ServiceState::Ending { .. });
+        // One at a time: a service may need those before it in the file until its end.
         if self.slots.iter().any(is_ending) {
             return;
         }
@@ -337,6 +348,7 @@ impl ServiceSlot {
                 effects.push(Effect::End { run: instance.run, grace: self.service.stop });
                 self.state = ServiceState::Ending { instance, then };
             }
+            // It has its SIGTERM already; only what comes after it changes.
             ServiceState::Ending { instance, .. } => {
                 self.state = ServiceState::Ending { instance, then }
             }
@@ -346,12 +358,16 @@ impl ServiceSlot {
 
     /// Applies a reloaded definition.
     fn apply_definition(&mut self, service: Service, effects: &mut Vec<Effect>) {
+        // A service that was removed and came back unchanged while it was ending: it has to start
+        // again.
         let is_forgotten =
             matches!(self.state, ServiceState::Ending { then: AfterStop::Remove, .. });
         if self.service == service && !is_forgotten {
             return;
         }
         let then = if service.enabled { AfterStop::Start } else { AfterStop::StayStopped };
+        // A running one starts again when it has exited. Two of them would fight for a port or a
+        // lock.
         let is_there = self.instance().is_some();
         if let ServiceState::Running(instance) = &self.state
             && service.enabled
@@ -384,6 +400,7 @@ impl ServiceSlot {
             self.state = ServiceState::Idle;
             return;
         }
+        // A crash after a good life is a new story: the first restart follows at once again.
         if life >= GOOD_LIFE {
             self.attempts = 0;
             self.alert.clear();

@@ -143,6 +143,7 @@ impl ServicesFile {
             return Err(FileError::NotPrivate { path: path.to_owned() });
         }
         let mut text = String::new();
+        // One byte more than allowed is enough to see that it is too long.
         file.by_ref().take(FILE_MAX + 1).read_to_string(&mut text).map_err(io)?;
         let parsed = if text.len() as u64 > FILE_MAX {
             Err(FileFault { line: 1, why: format!("the file has more than {FILE_MAX} bytes") })

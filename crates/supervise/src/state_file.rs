@@ -17,6 +17,7 @@ pub(crate) enum SyncMode {
 
 /// Replaces a private file.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize, sync: SyncMode) -> io::Result<()> {
+    // Written beside and renamed: a crash leaves the old file or the new one, never half of one.
     let beside = path.with_extension("new");
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
@@ -27,6 +28,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize, sync: SyncMode) ->
         file.sync_all()?;
     }
     fs::rename(&beside, path)?;
+    // The rename itself is only on disk when the folder is.
     if let (SyncMode::Synced, Some(folder)) = (sync, path.parent()) {
         File::open(folder)?.sync_all()?;
     }

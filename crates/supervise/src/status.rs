@@ -61,6 +61,7 @@ impl StatusReport<'_> {
                 ("uptime_seconds", Json::from_value(now.saturating_sub(since).as_secs())),
             ])
         };
+        // The daemon itself comes first. It started at moment zero.
         let own = one(&self.own.name, &self.own.reference, self.own.pid, Moment::ZERO);
         let others = self
             .services

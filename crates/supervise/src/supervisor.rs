@@ -44,7 +44,7 @@ pub struct DaemonTask {
     pub cmd: Vec<String>,
     /// Its ref on the bus; generated if there is none.
     pub reference: Option<Ref>,
-    /// The day whose folder has the log.
+    /// The day that has the log in its folder.
     pub day: Option<Day>,
     pub cwd: Option<PathBuf>,
     pub env: Vec<(String, String)>,
@@ -165,7 +165,7 @@ impl Supervisor {
         self.send_task(task, None)
     }
 
-    /// Queues a task whose end the caller waits for.
+    /// Queues a task and returns a handle to wait for its end.
     pub fn run(&self, task: DaemonTask) -> Result<TaskRun, EnqueueError> {
         TaskRun::begin(|watcher| self.send_task(task, Some(watcher)))
     }
@@ -174,6 +174,7 @@ impl Supervisor {
         let (done, answer) = sync_channel(1);
         let sent = self.inputs.send(KeeperInput::Enqueue { task, watcher, done });
         sent.map_err(|_| EnqueueError::Stopping)?;
+        // The keeper may end between the two; it drops the input and with it the sender.
         answer.recv().unwrap_or(Err(EnqueueError::Stopping))
     }
 
@@ -201,6 +202,7 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         if lock(&self.thread).is_some() {
+            // Killed first, so that `stop` does not wait for grace times.
             self.kill_all();
             self.stop();
         }

@@ -34,6 +34,7 @@ fn sweep_within(journal: &Path, living: &HashSet<String>, now: SystemTime, size_
     logs.sort_by_key(|log| log.written);
     let mut size: u64 = logs.iter().map(|log| log.len).sum();
     for log in logs {
+        // A log from the future, written before the clock was set back, counts as new.
         let age = now.duration_since(log.written).unwrap_or_default();
         let is_too_much = age > AGE_MAX || size > size_max;
         if is_too_much
@@ -53,6 +54,7 @@ fn day_folders(journal: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(journal).into_iter().flatten().flatten();
     let days = entries.filter(|entry| {
         entry.file_name().to_str().is_some_and(|name| Day::parse(name).is_some())
+            // No links: one could lead out of the journal, and the sweep removes files.
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
     });
     let folders = days.map(|day| day.path().join("health"));
@@ -63,6 +65,7 @@ fn list_logs(folder: &Path) -> Vec<StoredLog> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let logs = entries.filter_map(|entry| {
         let path = entry.path();
+        // Links to the newest part also end in `.log`; only regular files count.
         base_name(&path).ends_with(".log").then_some(())?;
         let found = path.symlink_metadata().ok().filter(|found| found.is_file())?;
         Some(StoredLog { written: found.modified().ok()?, len: found.len(), path })

@@ -31,6 +31,7 @@ impl BusListeners {
         inputs: SyncSender<KeeperInput>,
     ) -> Result<BusListeners, StartError> {
         let events = REQUEST_EVENTS.map(str::to_owned).to_vec();
+        // Of all tracts, because every part of the daemon sends its heartbeat under its own.
         let filter = Filter { events, ..Filter::default() };
         let refuser = bus.clone();
         let requests = Arc::new(
@@ -43,6 +44,7 @@ impl BusListeners {
 
     /// Replaces the listener for reactions.
     pub(super) fn set_reactions(&mut self, filter: Option<Filter>) {
+        // A reload that changes no reaction keeps the messages that already wait.
         if self.reactions.as_ref().map(|(filter, _)| filter) == filter.as_ref() {
             return;
         }
@@ -95,7 +97,10 @@ fn forward_messages(
 ) -> std::io::Result<()> {
     let work = move || {
         while listener.is_open() {
+            // Closing the listener wakes this thread, so the pause may be long.
             let Some(message) = listener.next(PAUSE) else { continue };
+            // This blocks while the keeper is busy. Meanwhile the listener's queue takes the
+            // messages.
             if inputs.send(incoming(message)).is_err() {
                 return;
             }

@@ -192,6 +192,7 @@ impl<'de> Deserialize<'de> for AllowShape {
                 AllowTable::deserialize(MapAccessDeserializer::new(map)).map(AllowShape)
             }
         }
+        // By hand, because an untagged enum would report only that no variant fits.
         deserializer.deserialize_any(WordOrTable)
     }
 }
@@ -207,6 +208,7 @@ fn fault_at<T>(span: Range<usize>, why: impl Into<String>) -> Result<T, SpannedF
 }
 
 pub(super) fn parse(text: &str) -> Result<ServicesFile, FileFault> {
+    // People look for lines, the parser counts bytes.
     let line_of = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let shape: FileShape = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -217,6 +219,7 @@ pub(super) fn parse(text: &str) -> Result<ServicesFile, FileFault> {
 }
 
 fn convert_file(shape: FileShape) -> Result<ServicesFile, SpannedFault> {
+    // Names are unique within their kind. A service and a schedule may share one.
     let mut names = UniqueNames::default();
     let services = convert_all(shape.service, |service| convert_service(service, &mut names))?;
     let mut names = UniqueNames::default();
@@ -238,6 +241,7 @@ fn convert_all<S, T>(
     shapes: Vec<Spanned<S>>,
     mut of: impl FnMut(Spanned<S>) -> Result<T, SpannedFault>,
 ) -> Result<Vec<T>, SpannedFault> {
+    // The first entry too many, so that the error has its line.
     if let Some(shape) = shapes.get(ENTRIES_MAX) {
         return fault_at(shape.span(), format!("there are more than {ENTRIES_MAX} of them"));
     }
@@ -276,6 +280,7 @@ fn convert_service(
     let span = shape.span();
     let shape = shape.into_inner();
     let name = names.take(shape.name)?;
+    // No environment can hold such a name: the program would get another variable or not start.
     let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     for (variable, value) in &shape.env {
         if !is_variable(variable) || value.contains('\0') {
@@ -314,6 +319,7 @@ fn convert_schedule(
     names: &mut UniqueNames,
 ) -> Result<Schedule, SpannedFault> {
     let shape = shape.into_inner();
+    // Refused, not ignored: the user expects an effect of these two.
     if let (Every::Hourly, Some(at)) = (shape.every, &shape.at) {
         return fault_at(at.span(), "`at` is for what runs daily or weekly");
     }
@@ -338,6 +344,7 @@ fn convert_schedule(
 
 fn time_of_day(text: &str) -> Option<(i8, i8)> {
     let (hour, minute) = text.split_once(':')?;
+    // Exactly two digits: nothing is guessed about `3:00` or `+3:00`.
     let two = |digits: &str| {
         let is_two = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
         is_two.then(|| digits.parse::<i8>().ok()).flatten()
@@ -442,6 +449,7 @@ fn check_program(program: &str, span: &Range<usize>) -> Result<(), SpannedFault>
 }
 
 fn is_below(path: &Path) -> bool {
+    // Neither `..` nor a root, which would lead out of the journal.
     let is_normal = |part: Component<'_>| matches!(part, Component::Normal(_));
     !path.as_os_str().is_empty() && path.components().all(is_normal)
 }
@@ -463,6 +471,7 @@ impl UniqueNames {
             );
             return fault_at(span, why);
         }
+        // Its status and its log would be mixed up with those of the daemon.
         if name == "supervisor" {
             return fault_at(span, "`supervisor` is the daemon itself");
         }
