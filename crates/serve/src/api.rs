@@ -51,6 +51,7 @@ pub(crate) fn router(app: AppState) -> Router {
         .fallback(route::page::page)
         .method_not_allowed_fallback(route::not_so)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        // The layer that is added last runs first, also for paths that do not exist.
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }

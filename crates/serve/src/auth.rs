@@ -72,6 +72,7 @@ impl Auth {
         let page = format!("{name}.localhost:{port}");
         let tickets = Mutex::new(Tickets::load(keys.tickets_path()));
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        // A fixed list: a foreign name that resolves to this machine (DNS rebinding) is not on it.
         let hosts = names.into_iter().chain([address.to_string()]).collect();
         let (revoked, _) = watch::channel(0);
         let cookies = Mutex::default();
@@ -85,6 +86,7 @@ impl Auth {
     /// Reloads the tokens if their files have changed. A new token revokes all cookies, tickets and
     /// open connections.
     pub(crate) fn reload_tokens(&self) {
+        // The two tokens are independent: a new one for exporters ends no page.
         let known = self.export_token.read().unwrap_or_else(PoisonError::into_inner).1;
         if self.keys.export_stamp() != Some(known) {
             let fresh = self.keys.export_token().unwrap_or_else(|_| (secret(), known));
@@ -98,6 +100,8 @@ impl Auth {
         // new file.
         let fresh = self.keys.token().unwrap_or_else(|_| (secret(), known));
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        // Before the signal: clients that are cut off come back at once, and must find no old
+        // credential that is still good.
         self.cookies.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.tickets().clear();
         self.revoked.send_modify(|times| *times += 1);
@@ -105,6 +109,7 @@ impl Auth {
 
     /// Exchanges a code for a cookie.
     pub(crate) fn exchange(&self, headers: &HeaderMap, code: &str) -> Option<HeaderValue> {
+        // The host first, because taking a code uses it up.
         if !self.is_for_page(headers) || !self.keys.take_code(code, SystemTime::now()) {
             return None;
         }
@@ -138,6 +143,7 @@ impl Auth {
         nonce: &str,
         code: &str,
     ) -> Option<HeaderValue> {
+        // The host first, because taking a ticket uses it up.
         let is_good = self.is_for_page(headers)
             && self.tickets().take(ticket, nonce, code, &self.name, SystemTime::now());
         is_good.then(|| self.give_cookie()).flatten()
@@ -145,6 +151,8 @@ impl Auth {
 
     fn give_cookie(&self) -> Option<HeaderValue> {
         let cookie = secret();
+        // Scripts cannot read it, other sites cannot make the browser send it, and without an age
+        // it ends with the browser.
         let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
         let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
         if cookies.len() >= BROWSERS_MAX {
@@ -170,6 +178,7 @@ impl Auth {
     fn admit_return(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let ours = self.page.strip_prefix(self.name.as_str()).unwrap_or_default();
         match only_host(headers).and_then(|host| host.strip_suffix(ours)) {
+            // The former names are not kept, so the form has to do. The ticket proves the rest.
             Some(name) if name.len() == PAGE_DIGITS => Ok(()),
             _ => Err(Refusal::unauthorized()),
         }
@@ -179,17 +188,20 @@ impl Auth {
     fn admit(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
         let is_exporter =
             path.starts_with(crate::route::EXPORTS) && has_token(&self.export_token, headers);
+        // Without a token it can only be a page, which needs its cookie at its own host name.
         let is_page = !has_token(&self.token, headers) && !is_exporter;
         if is_page && !(self.is_for_page(headers) && self.has_cookie(headers)) {
             return Err(Refusal::unauthorized());
         }
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let host = text(header::HOST).unwrap_or("");
+        // Of two `Host` headers a library could later use the one that was not checked.
         if headers.get_all(header::HOST).iter().count() != 1 || !self.is_ours(host) {
             let told = "the request is for another host";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_host", told)
                 .hint("use the address that `hansard web` prints"));
         }
+        // A page may only come from its own name. With a token any name of this server will do.
         let is_own_page = |origin: &str| match (origin.strip_prefix("http://"), is_page) {
             (Some(host), true) => self.page.eq_ignore_ascii_case(host),
             (Some(host), false) => self.is_ours(host),
@@ -277,6 +289,7 @@ pub(crate) async fn guard(
     let is_get = request.method() == Method::GET;
     let query = request.uri().query().unwrap_or_default();
     let has_ticket = query.split('&').any(|pair| pair.starts_with("ticket="));
+    // Before the check: without open streams no thread looks at the files.
     app.auth().reload_tokens();
     request.extensions_mut().insert(Revocation(app.auth().revoked.subscribe()));
     let (auth, headers) = (app.auth(), request.headers());

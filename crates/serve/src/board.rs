@@ -62,6 +62,7 @@ impl Board {
                 let known = before.remove(&status.session_id);
                 has_changed |= shown.put(status, known, version);
             }
+            // With no new status a session can still have left.
             has_changed || shown.sessions.len() != count
         });
     }
@@ -111,6 +112,7 @@ impl Board {
             (seen.has_board, seen.version) = (true, shown.version);
             return frames;
         }
+        // The board does not remember what left it. The cursor remembers what it was sent.
         seen.sessions.retain(|id| {
             let is_shown = shown.sessions.contains_key(id);
             if !is_shown {
@@ -121,10 +123,12 @@ impl Board {
         });
         let mut news: Vec<&BoardEntry> =
             shown.sessions.values().filter(|line| line.version > seen.version).collect();
+        // In the order of the changes. The map has the order of the ids.
         news.sort_by_key(|line| line.version);
         for line in news {
             seen.sessions.insert(line.status.session_id.clone());
             frames.push(StreamFrame::of_status(&line.encoded).into());
+            // A wait that was sent before is not sent again with each new status.
             frames.extend(
                 line.waits.iter().filter(|(at, _)| *at > seen.version).map(|(_, it)| it.clone()),
             );
@@ -156,6 +160,7 @@ impl Board {
         let version = shown.version + 1;
         if change(&mut shown, version) {
             shown.version = version;
+            // Unlocked first: woken watchers take this lock at once.
             drop(shown);
             self.changed.send_replace(version);
         }

@@ -85,10 +85,14 @@ impl BusSubscription {
         }
         for name in PLACES {
             let place = message.field(name).and_then(|field| field.text());
+            // Other pages follow these paths, so one page must not be able to lead them to another
+            // site.
             if place.as_deref().is_some_and(|place| !is_place(place)) {
                 return Err(BusRejection(format!("`{name}` is not a path of this page")));
             }
         }
+        // The checked object on one line, and nothing around it: a page must not smuggle in a
+        // second message.
         let line = format!("{}\n", message.ascii_line().trim_end());
         self.say.write_all(line.as_bytes()).await.map_err(|error| BusRejection(error.to_string()))
     }
@@ -141,6 +145,7 @@ async fn carry(
 /// Converts a line of the bus to strict JSON: `NaN` and infinities become `null`.
 fn readable(line: &[u8]) -> Option<Utf8Bytes> {
     let text = std::str::from_utf8(line).ok()?.trim_end();
+    // Nearly all lines are strict JSON and pass unchanged, with the spelling of their numbers.
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         return Some(text.to_owned().into());
     }
@@ -150,6 +155,7 @@ fn readable(line: &[u8]) -> Option<Utf8Bytes> {
 /// Whether the text is a path of this page: no other host, no scheme, no control characters.
 fn is_place(text: &str) -> bool {
     text.starts_with('/')
+        // To a browser `//host` and `/\host` are addresses of another host.
         && !text.contains("//")
         && !text.contains(['\\', ':'])
         && !text.chars().any(char::is_control)

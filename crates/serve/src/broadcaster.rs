@@ -41,6 +41,7 @@ impl Broadcaster {
         journal: impl Fn() -> Journal + Send + 'static,
         followers: Followers,
     ) -> Result<(Broadcaster, ReaderThread), BroadcastError> {
+        // Before the thread starts: what is committed in between comes through its subscription.
         let tail = journal().tail()?;
         let (moved, _) = watch::channel(tail);
         let broadcaster =
@@ -71,6 +72,7 @@ impl Broadcaster {
 
 impl ReaderThread {
     pub(crate) fn stop(self) {
+        // The flag first. The reader looks at it when it wakes from a subscription or from a pause.
         self.stop.store(true, Ordering::Release);
         self.waker.wake();
         self.thread.thread().unpark();
@@ -122,17 +124,22 @@ impl JournalReader {
                 match subscription.next_within(patience) {
                     Ok(Some(Delivery::Event(recorded))) => {
                         match self.followers.is_empty() {
+                            // No follower is left. What was gathered before this event must not be
+                            // pushed behind it.
                             true => {
                                 self.publish(std::mem::take(&mut news));
                                 self.skip_to(recorded.position);
                             }
                             false => news.push(StreamEvent::from_recorded(&recorded)),
                         }
+                        // The rest of a burst is gathered without waiting, and followers are woken
+                        // once for all of it.
                         patience = Duration::ZERO;
                     }
                     // A live event, or a lag notice: `CatchUp` reads the missed events anyway.
                     Ok(Some(_)) => {}
                     Ok(None) => break,
+                    // Published first, so that the next subscription begins behind it.
                     Err(ended) => {
                         self.publish(news);
                         return match ended {
@@ -150,6 +157,7 @@ impl JournalReader {
         let Some(last) = news.last() else { return };
         self.at = last.position;
         {
+            // Unlocked before the signal: woken followers take this lock at once.
             let mut recent = self.broadcaster.recent();
             news.into_iter().for_each(|told| recent.push(told));
         }

@@ -32,6 +32,7 @@ impl ConcurrencyLimit {
 
     /// Waits for a permit; fails at once if too many requests already wait.
     pub(crate) async fn acquire(&self) -> Result<Permit, Refusal> {
+        // The first semaphore refuses at once, the second one waits.
         let admitted = Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| busy())?;
         let running = Arc::clone(&self.running).acquire_owned().await.map_err(|_| busy())?;
         Ok(Permit { _admitted: admitted, _running: running })

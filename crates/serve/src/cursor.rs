@@ -86,12 +86,15 @@ impl FollowCursor {
         let mut frames = Vec::new();
         let mut bytes = 0;
         for told in behind {
+            // Events of other sessions count too, or the cursor of a quiet session would fall out
+            // of the buffer and read the journal in vain.
             self.position = told.position;
             bytes += self.push_event(told, &mut frames);
             if bytes >= GIVE_BYTES_MAX {
                 return CursorStep::Give(frames);
             }
         }
+        // The buffer reaches up to the newest event, and all of it was sent.
         if self.state == StreamState::CatchingUp {
             self.state = StreamState::Live;
             frames.push(self.status_frame(StreamState::Live));
@@ -127,6 +130,8 @@ impl FollowCursor {
     /// Returns their length.
     fn push_event(&mut self, told: &StreamEvent, frames: &mut Vec<Utf8Bytes>) -> usize {
         if let Some(session) = &self.session {
+            // A read from the journal may have gone further than the position says, so the buffer
+            // repeats some of its events.
             if *session != told.session_id || told.seq <= self.seq {
                 return 0;
             }

@@ -62,11 +62,14 @@ impl StreamFollower {
                 let info = app.read(move |sources| sources.journal().resolve(&session)).await?;
                 match after {
                     Some(seq) if seq > info.tail_seq => return Err(beyond(seq, info.tail_seq)),
+                    // The position of this `seq` is not known. With 0 the events behind it are read
+                    // first.
                     Some(seq) => FollowCursor::for_session(info.id, seq, 0),
                     None => FollowCursor::for_session(info.id, info.tail_seq, tail),
                 }
             }
         };
+        // From here on there is a follower, so the broadcaster encodes new events.
         let id = app.followers().enter(&cursor);
         Ok(StreamFollower { id, cursor, app: app.clone(), is_ended: false })
     }
@@ -104,6 +107,8 @@ impl StreamFollower {
                         self.app.read(move |sources| read(&sources.journal(), &cursor, tail));
                     match reading.await {
                         Ok(read) => {
+                            // Without frames the page only moved the cursor, which then decides
+                            // again.
                             let frames = self.cursor.accept_page(read);
                             if !frames.is_empty() {
                                 return frames;
@@ -191,12 +196,14 @@ fn read(journal: &Journal, cursor: &FollowCursor, tail: u64) -> Result<JournalPa
     let mut told = Vec::new();
     let mut bytes = 0;
     while told.len() < READ_EVENTS_MAX && bytes < READ_BYTES_MAX {
+        // Without waiting: events that are not there yet come through the replay buffer.
         match subscription.next_within(Duration::ZERO) {
             Ok(Some(Delivery::Event(recorded))) => {
                 let event = StreamEvent::from_recorded(&recorded);
                 bytes += event.len();
                 told.push(event);
             }
+            // Live events and lag notices: only recorded events have a place.
             Ok(Some(_)) => {}
             Ok(None) | Err(FollowError::Closed) => {
                 return Ok(JournalPage { told, up_to: Some(tail) });
@@ -204,5 +211,6 @@ fn read(journal: &Journal, cursor: &FollowCursor, tail: u64) -> Result<JournalPa
             Err(FollowError::Failed(error)) => return Err(error),
         }
     }
+    // The page is full. Before the tail there may be more.
     Ok(JournalPage { told, up_to: None })
 }

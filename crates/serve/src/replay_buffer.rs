@@ -74,6 +74,7 @@ impl ReplayBuffer {
         while self.events.len() > RECENT_EVENTS_MAX || self.bytes > RECENT_BYTES_MAX {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.len();
+            // A follower before this position has to read from the journal.
             self.after = oldest.position;
         }
     }
@@ -103,10 +104,12 @@ fn frame(position: u64, event: &Event) -> String {
     if encoded.len() <= FRAME_BYTES_MAX {
         return StreamFrame::of_event(position, &encoded);
     }
+    // Long events are mostly long texts. A list of many short ones is not shortened by this.
     let cut = RecordedEvent::cut(event.clone(), FRAME_TEXT_CHARS);
     if cut.get().len() <= FRAME_BYTES_MAX {
         return StreamFrame::of_event(position, cut.get());
     }
+    // With the ids a client can still read the event through the API.
     let short = serde_json::json!({
         "id": event.id,
         "session_id": event.session_id,

@@ -69,6 +69,8 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for FilteredQuery<T> {
             let name = pair.split('=').next().unwrap_or_default();
             ["provider", "project", "since", "until"].contains(&name)
         };
+        // Two structs share one query. Serde cannot refuse unknown fields beside a flattened
+        // struct, so the pairs are divided by name, and only the rest is checked for unknown ones.
         let (which, rest): (Vec<&str>, Vec<&str>) = query.split('&').partition(says_which);
         let of = |pairs: Vec<&str>| {
             let uri = Uri::builder().path_and_query(format!("/?{}", pairs.join("&"))).build();

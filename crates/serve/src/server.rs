@@ -110,10 +110,15 @@ impl HttpServer {
         if !listen.ip().is_loopback() {
             return Err(OpenError::NotLoopback(listen));
         }
+        // First of all: the host names that are accepted and the address file contain the port.
         let (address, listeners) = bind(listen, any_port)?;
         let auth = Auth::new(keys.clone(), address)?;
+        // One thread passes the bytes of all connections on. Everything that computes or reads from
+        // disk runs on blocking threads.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            // As many as all limits admit together: one kind of work never waits for the threads of
+            // another.
             .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX + COPIES_MAX)
             .thread_name("answering")
             .build()
@@ -144,6 +149,7 @@ impl HttpServer {
             refused: AtomicU64::new(0),
         }));
         let page = format!("http://{}", app.auth().page());
+        // A program that reads the address can connect at once: the sockets listen already.
         keys.write_address(&format!("http://{address}"), &page)?;
         let (close, closed) = oneshot::channel();
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -162,10 +168,13 @@ impl HttpServer {
 
     /// Stops listening and ends all requests and streams.
     pub fn close(self) {
+        // In this order: no new client is sent here, then the connections end, then the threads
+        // that they needed.
         self.keys.remove_address();
         // The receiver is gone only if the server thread has already ended.
         let _ = self.close.send(());
         let _ = self.thread.join();
+        // Set under the lock with which the token thread waits, or it could miss the signal.
         self.app.streams().is_over = true;
         self.app.0.entered.notify_all();
         let _ = self.guard.join();
@@ -285,6 +294,7 @@ impl AppState {
             answer
         };
         let answered = tokio::task::spawn_blocking(answering).await;
+        // The query panicked. The server goes on.
         let failed = |_| {
             let told = "the answer could not be worked out";
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", told)
@@ -329,6 +339,7 @@ impl AppState {
         while !streams.is_over {
             let patience = if streams.count == 0 { Duration::MAX } else { TOKEN_EVERY };
             let waited = self.0.entered.wait_timeout(streams, patience);
+            // Unlocked while the files are read: a stream that opens must not wait for the disk.
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             self.auth().reload_tokens();
             streams = self.streams();
@@ -360,6 +371,7 @@ impl Drop for WatchGuard {
 /// Listens, on another port if necessary; returns the address and all listeners.
 fn bind(listen: SocketAddr, any_port: bool) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
     let mut bound = bind_all(listen);
+    // The port that the system chose for one address may be taken at another.
     for _ in 1..PORTS_TRIED_MAX {
         match &bound {
             Err(OpenError::Bind { source, .. })
@@ -384,6 +396,7 @@ fn bind_all(listen: SocketAddr) -> Result<(SocketAddr, Vec<TcpListener>), OpenEr
     };
     let failed = |address| move |source| OpenError::Bind { address, source };
     let first = open(listen).map_err(failed(listen))?;
+    // The given port may be 0. The other addresses need the one that the system chose.
     let address = first.local_addr().map_err(failed(listen))?;
     let mut listeners = vec![first];
     for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
@@ -421,6 +434,7 @@ fn run(
             _ = join_all(accepting) => {}
         }
     });
+    // A query on a blocking thread cannot be canceled. After the limit it is left behind.
     runtime.shutdown_timeout(END_WITHIN);
 }
 
@@ -430,10 +444,13 @@ async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
     // This fails only if the runtime cannot register the socket; then there is no way to serve.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     loop {
+        // Usually there are too many open files. Without the pause the loop would spin until one
+        // closes.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(FULL_FOR).await;
             continue;
         };
+        // Dropping the stream closes it, so that the client sees at once that there is no room.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         let router = router.clone();
         tokio::spawn(async move {
@@ -449,6 +466,8 @@ async fn serve_connection(stream: TcpStream, router: Router) {
     let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // Tokens are in the headers. A client that sends them byte by byte would hold a connection
+        // without having shown one.
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(BUFFER_MAX)
         .serve_connection(TokioIo::new(stream), service)

@@ -80,8 +80,10 @@ impl Tickets {
         now: SystemTime,
     ) -> Option<wire::Welcome> {
         let ticket = self.good(id, now)?;
+        // A new salt each time: sealed with the same key, two names would reveal their difference.
         let salt = secret();
         let seal = ticket.mac(&format!("seal {host} {nonce} {salt}"));
+        // The seal is as long as the name: 32 bytes and 32 digits.
         let sealed: Vec<u8> = name.bytes().zip(seal).map(|(letter, seal)| letter ^ seal).collect();
         let proof = ticket.mac(&format!("page {host} {nonce} {name}"));
         Some(wire::Welcome { salt, sealed: hex(&sealed), proof: hex(&proof) })
@@ -97,6 +99,8 @@ impl Tickets {
         now: SystemTime,
     ) -> bool {
         let Some(ticket) = self.good(id, now) else { return false };
+        // A wrong code does not use the ticket up. Its id is sent in the open, and any listener
+        // could spoil it that way.
         if !is_same(&hex(&ticket.mac(&format!("login {name} {nonce}"))), code) {
             return false;
         }
@@ -143,9 +147,11 @@ impl StoredTicket {
 
 /// HMAC with SHA-256, for keys of at most 64 bytes.
 fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
+    // SHA-256 works in blocks of 64 bytes. A shorter key is filled up with zeros.
     let mut block = [0; 64];
     block.iter_mut().zip(key).for_each(|(byte, key)| *byte = *key);
     let padded = |pad: u8| block.map(|byte| byte ^ pad);
+    // The two paddings are those of RFC 2104.
     let inner = Sha256::new().chain_update(padded(0x36)).chain_update(text).finalize();
     Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
 }

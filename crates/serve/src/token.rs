@@ -98,6 +98,7 @@ impl Keys {
 
     /// Creates new tokens. All connections with the old ones end, and no page can log in again.
     pub fn renew(&self) -> Result<(), TokenError> {
+        // Tickets first: if a later write fails, they must not stay good.
         write_private(&self.tickets_path(), "")?;
         write_private(&self.token_path(), &secret())?;
         write_private(&self.export_token_path(), &secret())
@@ -145,10 +146,12 @@ fn read_or_make(path: PathBuf) -> Result<(String, TokenStamp), TokenError> {
     let metadata = file.metadata().map_err(failed)?;
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
+    // Other users may know this token already.
     if metadata.mode() & 0o077 != 0 {
         return Err(TokenError::Open { path });
     }
     let token = text.trim().to_owned();
+    // Cut off, for instance on a full disk. An empty token would match an empty answer.
     if token.len() < SECRET_BYTES {
         return Err(TokenError::Empty { path });
     }
@@ -169,6 +172,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Compares all of it, however early the first difference is: the time says nothing.
 pub(crate) fn is_same(secret: &str, given: &str) -> bool {
     let differs = |(a, b): (u8, u8)| a ^ b;
+    // `zip` ends with the shorter text, so another length counts as a difference of its own.
     let length = u8::from(secret.len() != given.len());
     let pairs = secret.bytes().zip(given.bytes());
     pairs.map(differs).fold(length, |all, one| std::hint::black_box(all | one)) == 0
@@ -180,12 +184,15 @@ fn stamp(metadata: &fs::Metadata) -> TokenStamp {
 
 /// Writes a file that is whole or not there, and that only its owner can read.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), TokenError> {
+    // The process id keeps two processes that write at once from sharing a temporary file.
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let write = || -> io::Result<()> {
+        // What a crash left behind. `create_new` then makes sure that the file has this mode.
         let _ = fs::remove_file(&beside);
         let mut file: File =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         writeln!(file, "{text}")?;
+        // Before the rename: after a power cut the name must not lead to an empty file.
         file.sync_all()?;
         fs::rename(&beside, path)
     };

@@ -36,6 +36,7 @@ pub(crate) async fn artifact(
         .query(move |sources| -> Result<Vec<u8>, Refusal> {
             let journal = sources.journal();
             let artifacts = journal.artifacts();
+            // Before it is read, because the whole body passes through memory.
             if artifacts.stat(&id).map_err(refused)?.size > BODY_BYTES_MAX {
                 let told = format!("it has more than {BODY_BYTES_MAX} bytes");
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, "too_large", told));

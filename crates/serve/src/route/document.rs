@@ -76,6 +76,7 @@ pub(crate) async fn export(
     IdPath(id): IdPath,
     QueryParams(asked): QueryParams<ExportParams>,
 ) -> Result<Response, Refusal> {
+    // Before the response begins: once bytes flow, an unknown id cannot become a 404.
     let info = app.query_short(move |sources| sources.journal().resolve(&id)).await?;
     let (wanted, ending, kind) = asked.format.unwrap_or(DocumentFormat::Markdown).wanted();
     let redact = asked.redact.unwrap_or(false);
@@ -95,6 +96,8 @@ pub(crate) async fn export(
         match pieces.recv().await {
             Some(Some(piece)) => Some((Ok(piece), Some(pieces))),
             Some(None) => None,
+            // The writer left without its end marker. The error breaks the connection off, so that
+            // half a document does not look like a whole one.
             None => Some((Err(io::Error::other("the document broke off")), None)),
         }
     });
@@ -150,6 +153,7 @@ struct Pieces {
 impl Pieces {
     fn put(&mut self, piece: Option<Bytes>) -> io::Result<()> {
         let taking = tokio::time::timeout(TAKEN_WITHIN, self.send.send(piece));
+        // This is a blocking thread, so a slow reader holds up no other connection.
         let taken = self.runtime.block_on(taking).map_err(|_| io::ErrorKind::TimedOut)?;
         taken.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more"))
     }

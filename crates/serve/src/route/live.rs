@@ -71,6 +71,7 @@ pub(crate) async fn bus_stream(
     revocation: Revocation,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    // A browser reconnects with its old query and adds how far it got.
     let from = last_event(&headers).or(asked.from);
     let wanted = BusFilter { from, ..asked.into() };
     let hearing = BusSubscription::open(&app, &wanted).await.map_err(|error| {
@@ -143,6 +144,8 @@ impl Streaming {
             if let Some(frame) = self.frames.next() {
                 let event = Event::default().data(frame.as_str());
                 let event = match seq(&frame) {
+                    // A browser that reconnects sends the last id that it got. Frames without one
+                    // leave it as it is.
                     Some(seq) => event.id(seq.to_string()),
                     None => event,
                 };
@@ -151,6 +154,7 @@ impl Streaming {
             if self.following.is_ended() {
                 return None;
             }
+            // Before the read: an event that comes meanwhile ends the wait below.
             self.moved.mark_unchanged();
             self.frames = self.following.next().await.into_iter();
             if self.frames.len() == 0 {

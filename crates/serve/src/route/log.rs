@@ -70,6 +70,7 @@ pub(crate) async fn events(
         let behind = Selection::after(asked.after.unwrap_or(0));
         let selection = match asked.before {
             None => behind,
+            // The last ones before the place are read backwards, and turned around below.
             Some(before) => behind.up_to(before.saturating_sub(1)).newest_first(),
         };
         let shape = |event: Event| match asked.text_max {
@@ -140,12 +141,15 @@ fn page<T>(
         bytes += len(&item);
         items.push(item);
     }
+    // Read one more to know: `next` must not lead to an empty page.
     let has_more = events.next().is_some();
     Ok(Page { items, next: has_more.then(|| last.to_string()) })
 }
 
 fn message(event: &Event) -> Option<SessionMessage> {
     let (_, role) = ROLES.iter().find(|(kind, _)| *kind == event.kind)?;
+    // An event without a text of its own, such as a tool call, is told by the texts that search
+    // looks at.
     let whole = event.text.clone().unwrap_or_else(|| event.search_texts().join("\n"));
     let end = whole.char_indices().nth(MESSAGE_CHARS_MAX).map(|(at, _)| at);
     Some(SessionMessage {

@@ -37,6 +37,7 @@ pub(crate) async fn login(
     headers: HeaderMap,
     asked: Result<QueryParams<LoginParams>, Refusal>,
 ) -> Result<Response, Refusal> {
+    // This route is open without a token, so every wrong request gets the same answer.
     let Ok(QueryParams(asked)) = asked else { return Err(Refusal::unauthorized()) };
     let entered = app.clone();
     if let Some(ticket) = asked.ticket {
@@ -90,6 +91,8 @@ pub(crate) async fn come_back(
 
 /// A path of the page, or its beginning for anything else.
 fn view(path: &str) -> &str {
+    // The path goes into a `Refresh` header: without quotes, commas and semicolons it cannot leave
+    // its place there.
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?&=+:@*!()".contains(&byte);
     let is_path = path.starts_with('/') && !path.starts_with("//") && path.bytes().all(is_safe);
     if is_path { path } else { "/" }
