@@ -84,6 +84,8 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<
     }
     let mut activities = Vec::new();
     for mut worked in projects.into_values() {
+        // By segment, too: sessions may begin at the same instant, and the id comes from the first
+        // one.
         worked.sort_by(|a, b| (a.stretch.from, a.segment).cmp(&(b.stretch.from, b.segment)));
         let mut to = None;
         let mut spans: Vec<Vec<ProjectSpan<'a>>> = Vec::new();
@@ -95,6 +97,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<
                 }
                 _ => spans.push(vec![worked]),
             }
+            // The latest end so far, not the last one: a long session may enclose a short one.
             to = Some(to.map_or(end, |to: Time| to.max(end)));
         }
         activities.extend(spans.iter().map(|span| activity(span)));
@@ -137,6 +140,7 @@ fn activity(span: &[ProjectSpan<'_>]) -> Activity {
         }
     }
     let busy: u64 = span.iter().map(|worked| worked.stretch.busy_millis).sum();
+    // Sessions side by side are busy for more than the time that passed.
     let share = (busy as f64 / millis(from, to).max(1) as f64).min(1.0);
     Activity {
         facet: first.project.to_owned(),
@@ -173,6 +177,8 @@ fn kind(span: &[ProjectSpan<'_>]) -> ActivityKind {
     let failures = sum(&|stretch| stretch.failures);
     let others = deeds(&[Deed::Delegate, Deed::Other]);
     match () {
+        // Changes decide first: reading and running belong to any work on code. Without any, what
+        // was run says more than what was read.
         () if changes > 0 && failures >= FAILURES_MIN && failures >= changes => {
             ActivityKind::Debugging
         }
@@ -192,6 +198,7 @@ fn description(span: &[ProjectSpan<'_>]) -> String {
     let mut goals: Vec<&str> = Vec::new();
     let mut work: Vec<&str> = Vec::new();
     for worked in span {
+        // An epoch may have several spans; each tells only what was found in it.
         let seqs = worked.stretch.from_seq..=worked.stretch.to_seq;
         for fact in worked.facts.iter().filter(|fact| seqs.contains(&fact.to_seq)) {
             let (list, max) = match fact.topic {

@@ -61,6 +61,8 @@ impl Projection for Chronicle {
 
     fn apply(&mut self, event: &Event) {
         self.seq = self.seq.max(event.seq);
+        // The digest comes before the epochs and keeps a count of its own: what an `epoch.closed`
+        // flushes belongs to the epoch that it closes.
         self.digest.apply(event);
         self.facts.append(&mut self.digest.take_new());
         self.stretches.apply(event);
@@ -84,9 +86,10 @@ impl Projection for Chronicle {
 }
 
 impl Chronicle {
-    /// Takes what a model said. A model answers late, so its words belong to the epoch of the events
-    /// it was asked about, not to the open one.
+    /// Takes what a model said. A model answers late, so its words belong to the epoch of the
+    /// events it was asked about, not to the open one.
     fn hear(&mut self, words: &ModelWords, event: &Event) {
+        // The last epoch that began at or before the last event the model knew.
         let begun = self.epochs.list().iter().rev();
         let Some(epoch) = begun
             .map(|epoch| (epoch.number, epoch.from_seq))
@@ -125,6 +128,8 @@ impl Chronicle {
         let facts = || self.facts.iter().filter(|fact| fact.epoch == epoch);
         let replaced: BTreeSet<&String> = facts().flat_map(|fact| &fact.replaces).collect();
         let stands = |fact: &&DigestFact| {
+            // A name is a hash over the text, so it is made only where a model replaced anything. A
+            // model cannot replace what another model said.
             replaced.is_empty()
                 || fact.origin == FactOrigin::Model
                 || !replaced.contains(&fact.name())

@@ -24,9 +24,11 @@ impl Chunks {
     /// has no room in any chunk is taken apart.
     pub(crate) fn push(&mut self, line: &str) {
         let chars = line.chars().count();
+        // `BETWEEN` is ASCII, so its bytes are its characters.
         if self.open_chars > 0 && self.open_chars + BETWEEN.len() + chars > self.chars_max {
             self.close();
         }
+        // The open chunk is closed by now: with more characters than any chunk, it had no room.
         if chars > self.chars_max {
             self.push_parts(line);
             return;
@@ -59,6 +61,7 @@ impl Chunks {
     fn push_parts(&mut self, line: &str) {
         let mut rest = line;
         while let Some((limit, _)) = rest.char_indices().nth(self.chars_max) {
+            // A break at the very beginning would cut off nothing, and the loop would not end.
             let cut = rest[..limit].rfind('\n').filter(|cut| *cut > 0).unwrap_or(limit);
             self.full.push(rest[..cut].to_owned());
             rest = rest[cut..].trim_start_matches('\n');

@@ -13,6 +13,7 @@ const SEPARATORS: &[&str] = &["&&", "||", ";", "|"];
 pub(crate) fn program(line: &str) -> &str {
     let words = words(line);
     let name = words.first().copied().unwrap_or(line.trim());
+    // `(make` and `"./run"`: the sign of a subshell and quotes are no part of the name.
     let name = name.trim_start_matches('(').trim_matches(['"', '\'']);
     name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
 }
@@ -24,6 +25,7 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     loop {
         let (command, next) = first_command(rest);
         let words = without_front(command.split_whitespace().collect());
+        // Agents begin most commands with `cd`, which says nothing about the work.
         let is_way = matches!(words.first(), None | Some(&("cd" | "set" | "export" | "source")));
         match next {
             Some(next) if is_way => rest = next,
@@ -34,6 +36,7 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
 
 /// The first command of a line, and what follows its separator.
 fn first_command(line: &str) -> (&str, Option<&str>) {
+    // A separator inside quotes is text: `git commit -m "a; b"`.
     let mut quote = None;
     for (place, c) in line.char_indices() {
         match quote {
@@ -53,6 +56,7 @@ fn first_command(line: &str) -> (&str, Option<&str>) {
 }
 
 fn without_front(mut words: Vec<&str>) -> Vec<&str> {
+    // At least one word stays: `env` alone is the program itself.
     while words.len() > 1 {
         let is_variable = words[0].split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -62,6 +66,7 @@ fn without_front(mut words: Vec<&str>) -> Vec<&str> {
             words.remove(0);
         } else if FRONT.contains(&words[0]) {
             words.remove(0);
+            // `timeout 60` and `nice -n` have a number or options before the command.
             while words.len() > 1 && is_number(words[0]) {
                 words.remove(0);
             }
@@ -76,6 +81,7 @@ fn without_front(mut words: Vec<&str>) -> Vec<&str> {
 pub(crate) fn tests(line: &str) -> Option<String> {
     let words = words(line);
     let program = program(line);
+    // `cargo +nightly --quiet test`: neither a toolchain nor an option is what cargo does.
     let mut arguments = words.iter().skip(1).filter(|word| !word.starts_with(['-', '+']));
     let first = arguments.next().copied().unwrap_or_default();
     let second = arguments.next().copied().unwrap_or_default();
@@ -141,6 +147,7 @@ pub(crate) fn git_things(script: &str) -> Vec<String> {
 /// The first line of the message a commit is given on the command line.
 fn commit_subject(commit: &str) -> Option<String> {
     let message = behind_message_flag(commit)?;
+    // A message without quotes is mostly a variable: its text is not known here.
     let quote = message.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let message = &message[quote.len_utf8()..];
     let message = match message.strip_prefix("$(cat <<") {

@@ -14,6 +14,7 @@ pub struct Day(i64);
 
 impl Day {
     pub fn from_time(time: Time) -> Day {
+        // Rounds down also before 1970, where a plain division would round towards zero.
         Day(time.nanos().div_euclid(NANOS_PER_DAY) as i64)
     }
 

@@ -210,6 +210,8 @@ impl Digest {
             return;
         }
         self.seq = event.seq;
+        // A fork's inherited events are digested in the session they were made in, and an amendment
+        // would tell a fact twice.
         let news = self.torn.look_at(event);
         if news == EventNovelty::Again || event.fork_origin().is_some() {
             return;
@@ -221,6 +223,8 @@ impl Digest {
                 let Some(call) = event.readable::<ToolCall>() else { return };
                 let used = ToolUse::from_call(&call.tool, &call.input);
                 let place = SeqSpan::from_event(event);
+                // The call was made by a script of the model, which is taken back: its calls say
+                // more.
                 if let Some(program) = event.parent_id {
                     self.work.undo_program(program);
                 }
@@ -238,6 +242,7 @@ impl Digest {
             }
             Kind::TurnCompleted => self.turn_end(event),
             Kind::Error => self.ask_fails(true),
+            // Before the epochs count this event: the facts belong to the epoch that ends with it.
             Kind::EpochClosed => self.flush(),
             _ => {}
         }
@@ -246,6 +251,8 @@ impl Digest {
 
     /// Ends the present part: what was gathered becomes facts.
     pub fn flush(&mut self) {
+        // The order below is the order in which a reader wants it: what for, what was chosen, what
+        // was done, what failed, what is left.
         let work = self.work.take_lines();
         let mut part = std::mem::take(&mut self.part);
         for (topic, text, place) in part.asks {
@@ -257,6 +264,7 @@ impl Digest {
         for (text, place) in work {
             self.tell(Topic::Work, &text, place);
         }
+        // Problems without a fix are not told here: they wait in `fixes` for a later part.
         for (text, place) in part.problems.drain(..) {
             self.tell(Topic::Problem, &text, place);
         }
@@ -275,6 +283,7 @@ impl Digest {
     fn move_to(&mut self, branch: Option<String>, event: &Event) {
         let Some(branch) = branch else { return };
         let branch = excerpt::beginning(&excerpt::line(&branch), FACT_CHARS_MAX);
+        // The first branch a session names is where it began, and every start names it again.
         if let Some(before) = self.branch.replace(branch.clone())
             && before != branch
         {
@@ -286,6 +295,7 @@ impl Digest {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
         let text = prompt.content.joined_text();
         let place = SeqSpan::from_event(event);
+        // "Yes" and "go on" ask for nothing new, so the request before them stays the last one.
         if is_substantive(&text) {
             let topic = if self.has_goal { Topic::Ask } else { Topic::Goal };
             self.has_goal = true;
@@ -299,8 +309,10 @@ impl Digest {
             self.last_ask =
                 Some(UserRequest { text: asked, place, is_answered: false, has_failed: false });
         }
+        // A new prompt takes up or drops what the last answer left open.
         self.last_answer = None;
         for sentence in sentences(&text) {
+            // A choice often holds a value, too. It is kept once, as the choice.
             if let Some(topic) = sentence::choice_of_user(&sentence) {
                 self.part.choices.add(topic, sentence, true, place);
             } else if sentence::is_fact(&sentence) {
@@ -319,6 +331,7 @@ impl Digest {
         if let Some(ask) = &mut self.last_ask {
             ask.is_answered = true;
         }
+        // Agents write what comes next at the end of their answer.
         self.last_answer = Some((excerpt::tail(&text, LAST_ANSWER_CHARS).to_owned(), place));
         for sentence in sentences(&text) {
             if sentence::is_choice_of_assistant(&sentence) {
@@ -339,6 +352,7 @@ impl Digest {
         if let Some(problem) = self.fixes.result(&result, has_failed, is_problem, place) {
             self.part.problems.push(problem);
         }
+        // Only the last result counts: an agent that recovers from a failure has not failed.
         self.ask_fails(has_failed);
     }
 
@@ -356,6 +370,7 @@ impl Digest {
     }
 
     fn tell_open_ends(&mut self) {
+        // Cloned and not taken: the request may still be open when the next part ends.
         if let Some(ask) = self.last_ask.clone()
             && (ask.has_failed || !ask.is_answered)
         {
@@ -370,6 +385,7 @@ impl Digest {
 
     /// Adds a fact, unless it was told before.
     fn tell(&mut self, topic: Topic, text: &str, place: SeqSpan) {
+        // The mark is made of the words alone, so that punctuation and case make no second fact.
         let text = excerpt::beginning(text, FACT_CHARS_MAX);
         let epoch = self.epochs.number();
         // The same work in another epoch is other work.

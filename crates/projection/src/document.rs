@@ -1,9 +1,9 @@
 //! A session as a document to keep or to send: Markdown, HTML or plain text.
 //!
-//! Events go in one by one, and text comes out as soon as it is final: only the blocks behind a call
-//! without a result are held, and their number is limited. All text is redacted first, if the caller
-//! says how, then made harmless, and only then cut: a cut first could leave half a secret that no
-//! rule recognises. In HTML, recorded text never becomes markup.
+//! Events go in one by one, and text comes out as soon as it is final: only the blocks behind a
+//! call without a result are held, and their number is limited. All text is redacted first, if the
+//! caller says how, then made harmless, and only then cut: a cut first could leave half a secret
+//! that no rule recognises. In HTML, recorded text never becomes markup.
 //!
 //! Not here: where the document goes.
 
@@ -102,6 +102,7 @@ impl<'r> Document<'r> {
 
     /// Takes the next event, and appends to `out` what is settled by now.
     pub fn push(&mut self, event: &Event, out: &mut String) {
+        // The head is written with the first event and not in `new`, which has no `out`.
         self.begin(out);
         self.teller.apply(event, &mut self.clean);
         while let Some(block) = self.teller.next() {
@@ -120,6 +121,7 @@ impl<'r> Document<'r> {
 
     fn begin(&mut self, out: &mut String) {
         let Some(mut head) = self.head.take() else { return };
+        // A title is recorded text like any other: it may hold secrets and line breaks.
         head.title = crate::excerpt::line(&self.clean.text(&head.title));
         for (_, value) in &mut head.rows {
             *value = crate::excerpt::line(&self.clean.text(value));

@@ -83,6 +83,8 @@ enum Last {
 impl EndingState {
     pub(crate) fn ending(&self) -> Ending {
         match self.last {
+            // The order is that of certainty: nothing is known behind a torn record, and an exit
+            // explains less than a call or a prompt that it left open.
             _ if self.torn.is_some() => Ending::Truncated,
             Last::Interrupt => Ending::Interrupted,
             _ if !self.open_calls.is_empty() => Ending::ToolCallPending,
@@ -95,16 +97,19 @@ impl EndingState {
 
     pub(crate) fn apply(&mut self, record: LastRecord<'_>, turn_id: Option<&str>) {
         let turn = turn_id.map(IdHash::from_id);
+        // Background work of the last turn may report after its end. That is no talk.
         let is_over = turn.is_some() && turn == self.over;
         match record {
             LastRecord::Prompted { is_queued } => {
                 self.talk(Last::Prompt);
+                // A queued prompt comes while calls run, and leaves them open.
                 if !is_queued {
-                    // Whatever is still open by now was lost with the turn before.
+                    // A call that is still open by now was lost with the turn before.
                     self.open_calls.clear();
                 }
             }
             LastRecord::Answered => self.talk(Last::Answer),
+            // A call is a word of the model, so a prompt before it has its answer.
             LastRecord::Called(call_id) => {
                 if !is_over {
                     self.talk(Last::Answer);
@@ -118,6 +123,7 @@ impl EndingState {
                 let mark = IdHash::from_id(call_id);
                 self.open_calls.take(|open| *open == mark);
             }
+            // The user stopped the calls, too: no results will come.
             LastRecord::TurnCompleted(TurnOutcome::Interrupted) => {
                 self.last = Last::Interrupt;
                 self.open_calls.clear();
@@ -146,6 +152,7 @@ impl EndingState {
     }
 
     fn talk(&mut self, last: Last) {
+        // Talk behind a torn record or an exit shows that the session went on.
         self.last = last;
         self.torn = None;
         self.is_exited = false;

@@ -66,6 +66,7 @@ impl Epochs {
         self.seq = event.seq;
         let open = self.epochs.last_mut().filter(|epoch| epoch.closed.is_none());
         if event.kind == Kind::EpochClosed {
+            // A second report of one end finds no open epoch, and closes nothing.
             let epoch = open?;
             let told = event.readable::<EpochClosed>().unwrap_or_default();
             epoch.to_seq = event.seq;
@@ -86,6 +87,7 @@ impl Epochs {
                 epoch.last_at = epoch.last_at.max(event.created_at);
             }
             None => {
+                // Settings and notes before the first word belong to the epoch that begins with it.
                 let (from_seq, started_at) =
                     *self.next_from.get_or_insert((event.seq, event.created_at));
                 if is_content(&event.kind) {

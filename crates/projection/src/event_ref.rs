@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventRef {
     pub event_id: EventId,
-    /// When it happened, for ages: never later than it was observed, so that an agent whose clock
+    /// When it happened, for ages: never later than it was observed, so that an agent's clock that
     /// is ahead does not make its events younger than they are.
     pub at: Time,
     /// When it happened by the agent's own clock, for the order of events.

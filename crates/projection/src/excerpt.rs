@@ -15,6 +15,8 @@ const WORD_LOOK_BACK: usize = 20;
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(256));
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        // Invisible characters may be all of a word. Its blank is taken back then, or the line
+        // would have two in a row.
         let start = line.len();
         if start > 0 {
             line.push(' ');
@@ -34,6 +36,8 @@ pub(crate) fn paragraph(text: &str) -> String {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
+            // A lone carriage return is an old line break, and in a terminal would overwrite the
+            // line.
             '\r' => {
                 if chars.peek() != Some(&'\n') {
                     clean.push('\n');
@@ -51,8 +55,11 @@ pub(crate) fn paragraph(text: &str) -> String {
 /// The beginning of a text, at most `chars_max` characters with the sign for what is missing.
 pub(crate) fn beginning(text: &str, chars_max: usize) -> String {
     let text = text.trim();
+    // One character less than the limit is kept, to make room for the ellipsis.
     let Some((limit, _)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
     let room = text[..limit].char_indices().next_back().map_or(0, |(place, _)| place);
+    // "the quick bro|wn fox"   chars_max = 14
+    //           ^cut^room        the cut moves back to the blank, at most WORD_LOOK_BACK
     let mut cut = character_start(text, room);
     let mut near_end = text[..cut].char_indices().rev().take(WORD_LOOK_BACK);
     if let Some((blank, _)) = near_end.find(|(_, c)| c.is_whitespace()) {
@@ -72,6 +79,7 @@ pub(crate) fn head(text: &str, chars_max: usize) -> &str {
 
 /// The end of a text as it is, at most so many characters.
 pub(crate) fn tail(text: &str, chars_max: usize) -> &str {
+    // `nth` counts from zero, so the last `n` characters begin at `nth(n - 1)` from the end.
     let Some(before) = chars_max.checked_sub(1) else { return "" };
     text.char_indices().rev().nth(before).map_or(text, |(start, _)| &text[start..])
 }

@@ -26,8 +26,8 @@ use crate::torn::{EventNovelty, TornRecords, is_torn};
 use crate::turn_machine::{TurnOutcome, is_queued};
 use crate::usage::{RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
 
-/// Requests whose use can still be replaced by a fuller account. Agents amend a request while
-/// they write it; a later amendment is not counted, and its row is marked as incomplete.
+/// Requests of which a fuller account can still replace the use. Agents amend a request while they
+/// write it; a later amendment is not counted, and its row is marked as incomplete.
 const STEPS_MAX: usize = 8;
 
 /// Branches and folders that are listed; further ones are only shown while they are the last.
@@ -149,8 +149,11 @@ impl Projection for Facts {
             return;
         }
         self.seq = seq;
+        // Inherited events tell names and the ending, but count for the session they were made in.
         let is_own = event.fork_origin().is_none();
         let news = self.torn.look_at(event);
+        // The torn or unknown record was counted as one. It is taken back here, and the mended
+        // event is counted below like any other.
         if let EventNovelty::Mended(torn) = news {
             self.ending.mend(torn);
             self.counts.unknown = self.counts.unknown.saturating_sub(u64::from(is_own));
@@ -162,12 +165,14 @@ impl Projection for Facts {
             self.counts.events += 1;
             self.epochs.apply(event);
         }
+        // Requests take amendments themselves, so they come before the test for news.
         if event.kind == Kind::StepCompleted {
             self.step(event, is_own);
         } else if is_own && let Some(cost) = event.cost {
             let key = self.usage_key(event, None, 0);
             self.usage.add(key, &UsageTotals::from_cost(cost));
         }
+        // An amendment may bring a title or a model that the first account did not have.
         self.name(event);
         if is_news {
             self.talk(event, is_own);
@@ -217,7 +222,7 @@ impl Facts {
         self.ending.ending()
     }
 
-    /// WorkSpans between starts, compactions, clears and long silences. The first one begins with
+    /// Epochs between starts, compactions, clears and long silences. The first one begins with
     /// the session.
     pub fn epochs(&self) -> u64 {
         self.epochs.count().max(1)
@@ -246,6 +251,7 @@ impl Facts {
                 *(if is_queued { &mut self.counts.queued } else { &mut self.counts.prompts }) +=
                     own;
                 self.ending.apply(LastRecord::Prompted { is_queued }, turn_id);
+                // Prompts may be long, and after the first good one no other can change the title.
                 if !self.title.is_settled()
                     && let Some(prompt) = event.readable::<UserPrompt>()
                 {
@@ -253,6 +259,8 @@ impl Facts {
                 }
             }
             Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
+                // One answer has many blocks, each an event of its own. The first of them counts
+                // the answer.
                 let answer = AnswerHead::from_data(&event.data);
                 if answer.block == 0 && !answer.message_id.is_empty() {
                     self.counts.responses += own;
@@ -300,9 +308,14 @@ impl Facts {
         let head: UnknownRecordHead = event.data.read().unwrap_or_default();
         let agent_version = self.about.agent_version.clone();
         let record_type = head.record_type.as_deref().map(name);
+        // By version, because a new version of an agent is what brings new records.
         let is_it = |known: &UnknownCount| {
             known.agent_version == agent_version && known.record_type == record_type
         };
+        // The list is bounded; its last place gathers the rest:
+        //
+        //     0 ........ UNKNOWN_TYPES_MAX - 1 | UNKNOWN_TYPES_MAX
+        //     one type each                    | all others, without a name
         if let Some(known) = self.unknown.iter_mut().find(|known| is_it(known)) {
             known.count += 1;
         } else if self.unknown.len() < UNKNOWN_TYPES_MAX {
@@ -317,6 +330,7 @@ impl Facts {
     /// A record is understood now that was counted as unknown.
     fn understand(&mut self, event: &Draft, is_own: bool) {
         let record_type = event.understood().filter(|_| is_own).map(|told| name(&told));
+        // Without the version: the agent may have been updated since the record was read.
         let is_it = |known: &&mut UnknownCount| known.record_type == record_type;
         if record_type.is_some()
             && let Some(known) = self.unknown.iter_mut().filter(|known| known.count > 0).find(is_it)
@@ -329,6 +343,8 @@ impl Facts {
     /// Counts a request once: an amendment replaces what the first account added.
     fn step(&mut self, event: &Draft, is_own: bool) {
         let step = event.readable::<StepCompleted>().unwrap_or_default();
+        // A start or a change of settings names the model of the session; a single request only
+        // fills in for them.
         if let Some(model) = &step.model
             && self.about.model.is_none()
         {
@@ -336,12 +352,15 @@ impl Facts {
         }
         let used = UsageTotals::from_step(&step, event.cost);
         let context = used.map_or(0, |used| used.tokens.context());
+        // The key has the day, model and place of this account. The row of the first one may be
+        // another.
         let key = self.usage_key(event, step.model.as_deref(), context);
         let amended = event.amends();
         let known = amended.and_then(|amended| {
             self.steps.iter_mut().rfind(|known| known.first == amended || known.last == amended)
         });
         match known {
+            // Replace what the first account added, in the row it was added to.
             Some(known) => {
                 known.last = event.id;
                 if !known.is_own {
@@ -352,11 +371,15 @@ impl Facts {
                 }
                 known.counted = used.map(|used| (self.usage.add(key, &used), used));
             }
+            // The first account is forgotten, so its numbers cannot be taken back. To add these
+            // would count the request twice.
             None if amended.is_some() => {
                 if is_own {
                     self.usage.mark_incomplete(key);
                 }
             }
+            // An inherited request is remembered, too: its amendment must not look like one of our
+            // own.
             None => {
                 let counted = used.filter(|_| is_own);
                 let counted = counted.map(|used| (self.usage.add(key, &used), used));
@@ -381,6 +404,7 @@ impl Facts {
         match event.kind {
             Kind::SessionStarted => {
                 let Some(started) = event.readable::<SessionStarted>() else { return };
+                // A later start without a mode does not take it back.
                 self.is_child |= started.mode == Some(SessionMode::Child);
                 self.about.take_started(&started);
                 if let Some(title) = &started.title {
@@ -456,6 +480,8 @@ struct AnswerHead<'a> {
 impl AnswerHead<'_> {
     fn from_data(data: &Raw) -> AnswerHead<'_> {
         let mut head = AnswerHead::default();
+        // Fields are walked without decoding the others: the text beside them may be megabytes
+        // long.
         for field in data.fields() {
             match &*field.name {
                 "message_id" => head.message_id = field.text().unwrap_or_default(),
@@ -469,6 +495,7 @@ impl AnswerHead<'_> {
 }
 
 fn take(slot: &mut Option<String>, told: &Option<String>) {
+    // An agent that says nothing, or an empty text, takes no name back.
     if let Some(told) = told.as_deref().filter(|told| !told.is_empty()) {
         *slot = Some(name(told));
     }

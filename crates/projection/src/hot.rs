@@ -1,7 +1,7 @@
 //! The newest part of a session, small enough to be held for every session that is looked at.
 //!
-//! What it holds depends on the last [`HOT_EVENTS_SEEN`] events alone. So it is folded from the tail
-//! of a log as well as from its beginning or event by event, and is the same.
+//! What it holds depends on the last [`HOT_EVENTS_SEEN`] events alone. So it is folded from the
+//! tail of a log as well as from its beginning or event by event, and is the same.
 
 use std::collections::VecDeque;
 
@@ -145,6 +145,7 @@ impl Hot {
     fn say(&mut self, seq: u64, by_agent: bool, text: Option<String>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
         let mut from = text.len().saturating_sub(TEXT_BYTES_MAX);
+        // Forward, so that the text stays within the limit. It ends at `text.len()` at the latest.
         while !text.is_char_boundary(from) {
             from += 1;
         }
@@ -155,6 +156,7 @@ impl Hot {
 
     /// The current turn goes on with an event, or ends with it.
     fn go_on(&mut self, event: &Event) {
+        // Events before the first prompt in the window belong to a turn that began before it.
         let Some(turn) = self.turns.back_mut() else { return };
         turn.seq_to = event.seq;
         match event.kind {
@@ -169,6 +171,7 @@ impl Hot {
 
     /// Lets go of what is too much, and of what began too long ago.
     fn forget(&mut self) {
+        // A turn that began before the window would look different when folded from the tail alone.
         let since = self.seq.saturating_sub(HOT_EVENTS_SEEN);
         while self.turns.front().is_some_and(|turn| turn.seq_from <= since) {
             self.turns.pop_front();
@@ -184,6 +187,7 @@ impl Hot {
 
 fn glance(event: &Event) -> String {
     let text = match &event.text {
+        // Four times what is shown: blanks and control characters are dropped before the cut.
         Some(text) => excerpt::line(excerpt::head(text, 4 * GLANCE_CHARS_MAX)),
         None => {
             let texts = event.search_texts();

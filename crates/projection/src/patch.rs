@@ -30,6 +30,8 @@ pub(crate) fn files(text: &str) -> impl Iterator<Item = (Deed, &str)> {
 pub(crate) fn called_by_script(script: &str) -> Option<String> {
     let argument = |call: &str| {
         let (_, rest) = script.split_once(call)?;
+        // The argument is JSON only if the model wrote it literally; the rest of the script follows
+        // it.
         serde_json::Deserializer::from_str(rest).into_iter::<Value>().next()?.ok()
     };
     let command = argument("tools.exec_command(").and_then(|arguments| {

@@ -114,6 +114,7 @@ impl PriceTable {
         context_above: u64,
         tokens: &TokenTotals,
     ) -> Option<Cost> {
+        // Nothing used costs nothing, also for a model without a price.
         if *tokens == (TokenTotals { requests: tokens.requests, ..TokenTotals::default() }) {
             return Some(Cost::ZERO);
         }
@@ -131,12 +132,14 @@ impl PriceTable {
 
 impl Price {
     fn check(&self, model: &str) -> Result<(), BadPrices> {
+        // Use is stored by these steps, so a price above any other size could never apply.
         for above in &self.above {
             if !CONTEXT_STEPS.contains(&above.context_tokens) {
                 let context_tokens = above.context_tokens;
                 return Err(BadPrices::Context { model: model.to_owned(), context_tokens });
             }
         }
+        // The rates are checked as they apply, with what each step inherits.
         let steps = self.above.iter().map(|above| above.context_tokens).chain([0]);
         let is_negative = |rates: [Cost; 5]| rates.into_iter().any(|rate| rate < Cost::ZERO);
         if steps.map(|step| self.rates(step)).any(is_negative) {
@@ -147,6 +150,7 @@ impl Price {
 
     fn cost(&self, context_above: u64, tokens: &TokenTotals) -> Cost {
         let [input, output, cache_read, cache_write_5m, cache_write_1h] = self.rates(context_above);
+        // `cache_creation` includes the part for an hour, which has a price of its own.
         let written_5m = tokens.cache_creation.saturating_sub(tokens.cache_creation_1h);
         let millionths: i128 = [
             (input, tokens.input),
@@ -165,6 +169,7 @@ impl Price {
 
     /// Input, output, cache read, cache write for five minutes and for an hour.
     fn rates(&self, context_above: u64) -> [Cost; 5] {
+        // A table of a user may have its steps in any order; the largest that was exceeded counts.
         let exceeded = self.above.iter().filter(|above| above.context_tokens <= context_above);
         let above = exceeded.max_by_key(|above| above.context_tokens);
         let told = |of: fn(&PriceAbove) -> Option<Cost>| above.and_then(of);
@@ -185,6 +190,7 @@ impl Price {
 /// Hosts put a vendor before a model, and a version, a date or a variant behind it.
 fn names(model: &str) -> Vec<String> {
     let whole = model.trim().to_lowercase();
+    // `openrouter/anthropic/claude-…` and `us.anthropic.claude-…` are one model.
     let mut name = whole.rsplit('/').next().unwrap_or_default();
     if let Some((vendor, rest)) = name.split_once("anthropic.")
         && vendor.len() <= VENDOR_LEN_MAX
@@ -208,6 +214,7 @@ const VENDOR_LEN_MAX: usize = 8;
 
 /// The name without the last thing that only tells one release of a model from another.
 fn without_last_mark(name: &str) -> Option<&str> {
+    // `:free`, `@20251101`, `[1m]`: a variant, a date or a size of context.
     for mark in [':', '@', '['] {
         if let Some((name, _)) = name.split_once(mark) {
             return Some(name);
@@ -223,6 +230,7 @@ fn without_last_mark(name: &str) -> Option<&str> {
     if is_number(last, 8) {
         return Some(rest);
     }
+    // The rest are dates in two or three parts. A name such as `gpt-4-32k` has none.
     if !is_number(last, 2) && !is_number(last, 4) {
         return None;
     }

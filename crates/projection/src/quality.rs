@@ -8,7 +8,7 @@ use event::{Event, Time};
 use crate::tool::{ToolUse, has_failed};
 use crate::{command, problem};
 
-/// Calls whose results are waited for; with more, the oldest is taken to have none.
+/// Calls that wait for a result; with more, the oldest is taken to have none.
 const CALLS_MAX: usize = 256;
 
 /// Faults that are held of one session; with more, the oldest are forgotten.
@@ -80,6 +80,7 @@ const KINDS: &[(&str, &[&str])] = &[
 
 impl Quality {
     pub fn apply(&mut self, event: &Event) {
+        // Tests are known by the command of the call, but how they went only by its result.
         if let Some(call) = event.readable::<ToolCall>() {
             let used = ToolUse::from_call(&call.tool, &call.input);
             let is_test = used.command().is_some_and(|line| command::tests(line).is_some());
@@ -109,6 +110,8 @@ impl Quality {
         if has_failed(result) {
             self.failed_tests += u64::from(is_test);
             let line = problem::of_result(result);
+            // The line decides before the command: tests also fail for a missing package or a full
+            // disk.
             let otherwise = if is_test { "test" } else { "other" };
             self.fault(event, kind_of(&line, otherwise), line);
         } else if is_test && self.failed_tests > 0 {

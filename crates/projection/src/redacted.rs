@@ -17,6 +17,7 @@ pub fn redacted(event: &Event, redact: &mut Redact<'_>) -> Event {
     let mut event = event.clone();
     let draft = &mut event.draft;
     draft.text = draft.text.as_deref().map(|text| redact(text).into_owned());
+    // Unknown fields are redacted, too: what no adapter understands may hold a secret all the same.
     draft.data = json(&draft.data, redact);
     draft.metadata.values_mut().for_each(|value| *value = json(value, redact));
     draft.extra.iter_mut().for_each(|(_, value)| *value = json(value, redact));
@@ -27,10 +28,13 @@ pub fn redacted(event: &Event, redact: &mut Redact<'_>) -> Event {
 pub(crate) fn with_texts(value: &Raw, change: &mut dyn FnMut(&str) -> String) -> Raw {
     let mut out = String::with_capacity(value.get().len());
     write(value, change, DEPTH_MAX, &mut out);
+    // `write` puts out valid JSON, so the parse does not fail.
     Raw::parse(out).unwrap_or_else(|_| value.clone())
 }
 
 fn json(value: &Raw, redact: &mut Redact<'_>) -> Raw {
+    // Each text first, without its escapes, where rules see it as it reads. Then all of it as JSON,
+    // where a name stands beside its value: `"password": "…"`.
     let value = with_texts(value, &mut |text| redact(text).into_owned());
     let whole = match redact(value.get()) {
         Cow::Borrowed(_) => None,

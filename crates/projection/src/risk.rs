@@ -38,6 +38,7 @@ impl Risk {
 
     /// The worst that a call might do.
     pub fn from_call(tool: &str, input: &Raw) -> Risk {
+        // The raw JSON is searched: a secret's name may stand in any field of any tool.
         let by_name = match SECRET_NAMES.iter().any(|name| input.get().contains(name)) {
             true => Risk::Secrets,
             false => Risk::Read,
@@ -48,6 +49,7 @@ impl Risk {
             Deed::Run => command(input).map_or(Risk::Write, |command| of_command(&command, 0)),
             Deed::Edit | Deed::Create | Deed::Delegate | Deed::Other => Risk::Write,
         };
+        // `Risk` has the worst first, so the smaller one is the worse.
         by_name.min(by_deed)
     }
 }
@@ -159,11 +161,14 @@ fn of_part(part: &CommandPart, depth: usize) -> Option<Risk> {
     let begins = (0..words.len()).filter_map(|place| of_words(&words[place..]));
     let first = of_words(&words).or((!words.is_empty()).then_some(Risk::Write))?;
     let scripts = part.scripts.iter().map(String::as_str).chain(script(&words));
+    // Bounded: `sh -c "sh -c …"` can be nested as deep as a hostile text likes.
     let within = scripts.map(|script| match depth < DEPTH_MAX {
         true => of_command(script, depth + 1),
         false => Risk::Write,
     });
     let is_written = part.is_written.then_some(Risk::Write);
+    // A word such as `cat` in the middle of a command makes it no safer, so reading does not count
+    // there.
     let worse = begins.chain(within).filter(|risk| *risk != Risk::Read).chain(is_written).min();
     Some(worse.map_or(first, |worse| worse.min(first)))
 }
@@ -173,6 +178,7 @@ fn script<'w>(words: &[&'w str]) -> Option<&'w str> {
     let shell = words.iter().position(|word| SHELLS.contains(&name(word)))?;
     let is_option =
         |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    // `-lc` and `-ec` bring a script, too, but `--rc` does not.
     let option = words[shell..].iter().position(is_option)?;
     words.get(shell + option + 1).copied()
 }
@@ -180,6 +186,7 @@ fn script<'w>(words: &[&'w str]) -> Option<&'w str> {
 /// The parts of a command, read as a shell would, or nearly: a quote without its end is a letter.
 fn parts(command: &str) -> Vec<CommandPart> {
     let mut parts = vec![CommandPart::default()];
+    // `None` between words and `Some("")` inside an empty one: `''` is a word.
     let mut word: Option<String> = None;
     let mut rest = command;
     while let Some(letter) = rest.chars().next() {
@@ -187,6 +194,7 @@ fn parts(command: &str) -> Vec<CommandPart> {
         let part = parts.last_mut().expect("there is always one");
         match letter {
             '\'' | '"' if let Some((inside, behind)) = quoted(rest, letter) => {
+                // A shell runs substitutions inside double quotes, and none inside single ones.
                 if letter == '"' && (inside.contains("$(") || inside.contains('`')) {
                     part.scripts.push(inside.clone());
                 }
@@ -199,6 +207,7 @@ fn parts(command: &str) -> Vec<CommandPart> {
                 // An escaped line end is none.
                 word.get_or_insert_default().extend(next.filter(|next| *next != '\n'));
             }
+            // `$` and backticks begin a part, so the command in `$(…)` is read as one of its own.
             '\n' | ';' | '|' | '&' | '(' | ')' | '`' | '$' => {
                 part.words.extend(word.take());
                 parts.push(CommandPart::default());
@@ -231,6 +240,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
 fn of_words(words: &[&str]) -> Option<Risk> {
     let name = name(words.first()?);
     let mut words = &words[1..];
+    // `git -C d push` is a push: options and their words stand before what git does.
     while name == "git" && words.first().is_some_and(|word| word.starts_with('-')) {
         let count = if GIT_OPTIONS.contains(&words[0]) { 2 } else { 1 };
         words = words.get(count..).unwrap_or_default();

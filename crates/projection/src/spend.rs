@@ -122,6 +122,8 @@ impl Money {
     const NOTHING: Money = Money { usd: Some(Cost::ZERO), basis: Basis::Exact };
 
     fn from_usage(key: &UsageKey, used: &UsageTotals, prices: &PriceTable) -> Money {
+        // Money that the provider named is exact. Zero beside unpriced requests is not a price of
+        // zero but the absence of one.
         let told = Money {
             usd: Some(used.told_cost)
                 .filter(|cost| used.unpriced.requests == 0 || *cost != Cost::ZERO),
@@ -130,6 +132,7 @@ impl Money {
         if used.unpriced.requests == 0 {
             return told;
         }
+        // The rest comes from the table, and a rate times a count is only an estimate.
         let priced = match prices.cost(key.model.as_deref(), key.context_above, &used.unpriced) {
             Some(cost) => {
                 Money { usd: Some(cost), basis: used.tokens_basis().and(Basis::Estimated) }
@@ -149,6 +152,7 @@ impl Money {
         }
         self.usd = match (self.usd, other.usd) {
             (Some(ours), Some(theirs)) => Some(ours + theirs),
+            // The known part of a sum is shown; its basis says that a part is missing.
             (ours, theirs) => ours.or(theirs),
         };
         self.basis = self.basis.and(other.basis);
@@ -270,6 +274,8 @@ impl CommonName {
         *self = match (std::mem::take(self), name) {
             (CommonName::Unset, Some(name)) => CommonName::One(name.to_owned()),
             (CommonName::One(one), Some(name)) if one == name => CommonName::One(one),
+            // A part without a name makes the row mixed, too: the name would not hold for all of
+            // it.
             _ => CommonName::Several,
         };
     }

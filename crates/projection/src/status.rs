@@ -1,9 +1,10 @@
 //! What a session is doing, whether it needs a person, and why we think so.
 //!
-//! [`StatusState`] is what the events of a session say; it is folded like every projection and can be
-//! saved at any `seq`. [`ProcessEvidence`] is what was seen beside the log at one moment: an agent's own
-//! registry, its process, its lock, its file. [`verdict`] weighs both at a given time. What follows
-//! from the clock is never stored, so that a verdict read later is a verdict about later.
+//! [`StatusState`] is what the events of a session say; it is folded like every projection and can
+//! be saved at any `seq`. [`ProcessEvidence`] is what was seen beside the log at one moment: an
+//! agent's own registry, its process, its lock, its file. [`verdict`] weighs both at a given time.
+//! What follows from the clock is never stored, so that a verdict read later is a verdict about
+//! later.
 //!
 //! Not here: looking at processes and files (`daemon`), and how a status is printed.
 

@@ -1,8 +1,8 @@
 //! A session as text: what people and agents said, and what was done, in lines a model or a person
 //! can read.
 //!
-//! One renderer over the events of any agent. Lines are joined by one blank line and handed out
-//! in chunks of complete lines. The portions in which events come make no difference. Amendments are
+//! One renderer over the events of any agent. Lines are joined by one blank line and handed out in
+//! chunks of complete lines. The portions in which events come make no difference. Amendments are
 //! left out, because the first account is written already.
 //!
 //! Secrets are taken out before: a text that is cut first could keep half of one.
@@ -112,10 +112,12 @@ impl SessionText {
             return;
         }
         self.seq = event.seq;
+        // The lines are written and may have been handed out; they cannot be changed any more.
         if self.torn.look_at(event) == EventNovelty::Again {
             return;
         }
         match event.kind {
+            // Where the agent works: paths are shown from there.
             Kind::SessionStarted => {
                 let started = event.readable::<SessionStarted>();
                 self.move_to(started.and_then(|started| started.cwd));
@@ -124,6 +126,7 @@ impl SessionText {
                 let changed = event.readable::<SettingsChanged>();
                 self.move_to(changed.and_then(|changed| changed.cwd));
             }
+            // What was said and done.
             Kind::UserPrompt => self.prompt(event),
             Kind::AssistantMessage => self.answer(event),
             Kind::ToolCall => {
@@ -138,6 +141,7 @@ impl SessionText {
             }
             Kind::ToolResult => {
                 let result = event.readable::<ToolResult>();
+                // Output that went well would bury the talk; the call says what was done.
                 if let Some(result) = result.filter(has_failed) {
                     let why = problem::of_result(&result);
                     self.line(TextLine::Failed { call: IdHash::from_id(&result.call_id), why });
@@ -149,6 +153,7 @@ impl SessionText {
                     self.line(TextLine::Said(format!("[COMMAND] {command}")));
                 }
             }
+            // What happened to the session itself.
             Kind::Compaction => self.line(TextLine::Said("[COMPACTED]".to_owned())),
             Kind::Error => {
                 let raised = event.readable::<ErrorRaised>().unwrap_or_default();
@@ -165,7 +170,7 @@ impl SessionText {
         self.chunks.take_full()
     }
 
-    /// All chunks that were not taken. The last one ends with the last event, whatever is open.
+    /// All chunks that were not taken. The last one ends with the last event, also in an open turn.
     pub fn finish(mut self) -> Vec<String> {
         self.end_turn();
         self.tell_run();
@@ -178,6 +183,7 @@ impl SessionText {
 
     fn prompt(&mut self, event: &Event) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
+        // A queued prompt comes in the middle of a turn, and its short answer is not decided yet.
         if !prompt.queued {
             self.end_turn();
         }
@@ -192,7 +198,7 @@ impl SessionText {
         if is_short && self.is_answered {
             return;
         }
-        // Whichever comes now, a short answer before it is not the only one.
+        // With another answer, a short one before it is not the only one.
         self.drop_held_answer();
         let line = TextLine::Said(format!("[ASSISTANT]: {text}"));
         if is_short {
@@ -205,6 +211,7 @@ impl SessionText {
 
     fn turn_end(&mut self, event: &Event) {
         let turn = event.readable::<TurnCompleted>().unwrap_or_default();
+        // The held answer must come before what ended its turn.
         self.end_turn();
         if let Some(error) = turn.error {
             self.error(&error);
@@ -232,12 +239,17 @@ impl SessionText {
     }
 
     fn drop_held_answer(&mut self) {
+        // The first held line is the short answer itself; the calls behind it stay.
         for line in std::mem::take(&mut self.held).into_iter().skip(1) {
             self.tell(line);
         }
     }
 
     fn line(&mut self, line: TextLine) {
+        // Lines behind a held answer wait with it, so that they keep their order:
+        //
+        //     held: [ "[ASSISTANT]: ok" ][ call ][ call ] ...
+        //             dropped if a longer answer comes, told if the turn ends
         if self.held.is_empty() {
             self.tell(line);
             return;
@@ -253,6 +265,7 @@ impl SessionText {
     /// Writes a line at its final place.
     fn tell(&mut self, line: TextLine) {
         match (line, self.calls) {
+            // Any line that is no call ends the run before it.
             (TextLine::Said(text), _) => {
                 self.tell_run();
                 self.chunks.push(&text);
@@ -274,6 +287,7 @@ impl SessionText {
                 self.run.push(RunCall { call, event_id, used, has_failed: false });
             }
             (TextLine::Failed { call, why }, CallStyle::AsActivity) => {
+                // The call may be in a run that was told already. The failure is told all the same.
                 let failed = self.run.iter_mut().rfind(|called| called.call == call);
                 if let Some(failed) = failed {
                     failed.has_failed = true;
@@ -298,11 +312,13 @@ impl SessionText {
 fn said(content: &Content, chars_max: usize) -> String {
     let text = excerpt::beginning(&excerpt::paragraph(&content.joined_text()), chars_max);
     if text.is_empty() {
+        // A prompt may be an image alone: `(image)` says that there was one.
         let kinds: Vec<&str> = content.0.iter().map(|part| part.kind.as_str()).collect();
         return format!("({})", excerpt::beginning(&excerpt::line(&kinds.join(", ")), 80));
     }
     // A quotation from such a text must not look like a line of this one.
     let mut lines = text.split('\n');
+    // The first line stands behind our own tag and needs no indent.
     let mut told = lines.next().unwrap_or_default().to_owned();
     for line in lines {
         told.push('\n');
@@ -317,6 +333,7 @@ fn said(content: &Content, chars_max: usize) -> String {
 /// The command of a note that tells one: `/name args`.
 fn command(note: &Note) -> Option<String> {
     let about = note.about.as_ref()?;
+    // Agents write `"command"` itself or an object with it as the `kind`.
     let is_command = |kind: &Raw| kind.text().as_deref() == Some("command");
     let members = about.members().unwrap_or_default();
     let has_kind = members.iter().any(|(name, value)| name == "kind" && is_command(value));

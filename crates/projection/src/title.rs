@@ -84,6 +84,7 @@ impl Title {
             return;
         }
         let is_substantive = is_substantive(asked);
+        // A filler such as "hi" is a title until a better prompt comes.
         if (is_substantive || self.made.is_none())
             && let Some(title) = made(asked)
         {
@@ -113,6 +114,8 @@ pub(crate) fn is_substantive(asked: &str) -> bool {
     let words: Vec<&str> =
         head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let letters: usize = words.iter().map(|word| word.chars().count()).sum();
+    // Chinese and Japanese write no blanks, and four of their characters say as much as a sentence
+    // of two words. U+2E80 is where their blocks begin.
     let is_wide = words.iter().any(|word| word.chars().any(|c| c >= '\u{2E80}'));
     let is_filler = words.len() <= 2 && FILLERS.split(", ").any(|filler| filler == words.join(" "));
     !is_filler && (words.len() >= 2 || letters >= if is_wide { 4 } else { 8 })

@@ -44,6 +44,7 @@ impl TokenTotals {
             output: number(usage.output_tokens),
             cache_read: number(usage.cache_read_tokens),
             cache_creation,
+            // A part is never larger than the whole: the price of the rest is a difference.
             cache_creation_1h: number(usage.cache_creation_1h_tokens).min(cache_creation),
             reasoning: number(usage.reasoning_tokens),
         }
@@ -60,6 +61,7 @@ impl TokenTotals {
     }
 
     fn combine(&mut self, other: &TokenTotals, combine: fn(u64, u64) -> u64) {
+        // Taken apart by name, so that a new field cannot be forgotten here.
         let TokenTotals {
             requests,
             input,

@@ -157,6 +157,8 @@ impl ToolUse {
             Deed::Delegate => input.text(TASK_FIELDS).map(|text| short(&text)),
             Deed::Other => None,
         };
+        // A tool of another server, or a known one with unknown fields, is still told by its first
+        // text.
         let object = object.or_else(|| input.first_text().map(|text| short(&text)));
         let deed = match &object {
             // A patch may be handed to a shell.
@@ -198,6 +200,7 @@ pub(crate) fn whole_command(input: &Raw) -> Option<String> {
 
 /// What a tool of this name does.
 fn deed(tool: &str) -> Deed {
+    // Agents that share a tool disagree about the case of its name: `Read`, `read`.
     let name = tool.trim().to_lowercase();
     // Goose names the extension before the tool; the tools of other servers are their own.
     let name = name.strip_prefix("developer__").unwrap_or(&name);
@@ -216,6 +219,7 @@ impl ToolInput {
         if let Some(members) = input.members() {
             return ToolInput::Members(members);
         }
+        // Some agents pass on the arguments as the model wrote them: JSON inside a string.
         let text = input.text().unwrap_or_default();
         match Raw::parse(&*text).ok().and_then(|json| json.members()) {
             Some(members) => ToolInput::Members(members),
@@ -223,9 +227,10 @@ impl ToolInput {
         }
     }
 
-    /// The first of these fields that is there, whatever the case of its name.
+    /// The first of these fields that is there, its name in any case.
     fn field(&self, fields: &[&str]) -> Option<&Raw> {
         let ToolInput::Members(members) = self else { return None };
+        // The order of `fields` is the order of preference, not that of the input.
         fields.iter().find_map(|field| {
             let is_it = |name: &str| name.eq_ignore_ascii_case(field);
             let value = members.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value);
@@ -238,6 +243,7 @@ impl ToolInput {
     }
 
     fn files(&self, deed: Deed) -> Option<Object> {
+        // A patch names its files in its text, so it goes before any field with a path.
         let whole = match self {
             ToolInput::Text(text) => Some(Cow::Borrowed(text.as_str())),
             ToolInput::Members(_) => {
@@ -279,6 +285,7 @@ impl ToolInput {
 
     fn whole_command(&self) -> Option<String> {
         Some(match self {
+            // The text may be a script that calls tools; the command in it is the work.
             ToolInput::Text(text) => patch::called_by_script(text).unwrap_or_else(|| text.clone()),
             ToolInput::Members(_) => {
                 let words = texts(self.field(COMMAND_FIELDS)?);
@@ -295,6 +302,7 @@ impl ToolInput {
 
     fn command(&self) -> Option<Object> {
         let command = self.whole_command()?;
+        // `apply_patch <<'EOF' …` changes files, though it runs in a shell.
         if let Some(files) = patched(&command) {
             return Some(files);
         }
@@ -354,7 +362,10 @@ fn host(text: &str) -> String {
     let address = line.split(' ').find(|word| word.contains("://")).unwrap_or(&line);
     let bare = address.split_once("://").map_or(address, |(_, rest)| rest);
     let authority = bare.split(['/', '?', '#']).next().unwrap_or_default();
+    // A user name and a password may stand before the host, and must not be shown.
     let host = authority.rsplit('@').next().unwrap_or_default();
+    // `ADDRESS_FIELDS` has `prompt`, too, which is a sentence with an address somewhere in it, or
+    // without one.
     let is_host = host.contains('.') || host.starts_with("localhost") || host.starts_with('[');
     let is_host = is_host && !host.contains(char::is_whitespace) && bare.len() < address.len();
     if is_host {

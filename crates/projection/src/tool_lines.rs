@@ -1,7 +1,7 @@
 //! What was done between two things that were said: runs of calls in a few lines.
 //!
-//! Files first, then commands, searches, the web, and everything else. An unknown tool is named like
-//! any other.
+//! Files first, then commands, searches, the web, and everything else. An unknown tool is named
+//! like any other.
 
 use event::EventId;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,7 @@ pub(crate) fn within(mut used: ToolUse, cwd: Option<&str>) -> ToolUse {
         return used;
     };
     let shorten = |path: &mut String| {
+        // With its slash: the folder `app2` does not lie in `app`.
         if let Some(rest) = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/'))
             && !rest.is_empty()
         {
@@ -89,6 +90,12 @@ fn files_line(word: &str, paths: &NameCounts<'_>) -> Option<String> {
         [] => return None,
         [(path, count)] => format!("{word} {}", times(path, *count)),
         several => {
+            // Several files are told by what they share:
+            //
+            //     folder, few files    Edited 2 files in src/ (a.rs, b.rs)
+            //     folder, many files   Edited 9 files in src/
+            //     none, few files      Edited a.rs, lib/b.rs
+            //     none, many files     Edited 9 files in 4 folders
             let folder = common_folder(several);
             let is_named = several.len() <= NAMED_MAX;
             let names: Vec<String> =
@@ -125,6 +132,7 @@ fn commands_line(run: &[RunCall]) -> Option<String> {
     let text = match (ran.as_slice(), programs.0.as_slice()) {
         ([], _) => return None,
         ([(command, _)], _) => format!("Ran: {}", excerpt::beginning(command, COMMAND_CHARS_MAX)),
+        // From the most exact to the shortest: one command, one program, a few commands, many.
         (several, [(program, _)]) => format!("Ran {} {program} commands", several.len()),
         (several, _) if several.len() <= NAMED_MAX => {
             let cut =
@@ -166,6 +174,7 @@ fn web_line(words: &str, things: &str, objects: Vec<String>) -> Option<String> {
 fn others_line(run: &[RunCall]) -> Option<String> {
     let others = run.iter().map(|call| &call.used).filter(|used| match used.deed {
         Deed::Delegate | Deed::Other => true,
+        // A known tool without its usual fields has no line above, and must not vanish.
         Deed::Run => used.command().is_none(),
         Deed::Read | Deed::Edit | Deed::Create | Deed::Delete => used.files().is_empty(),
         Deed::Search | Deed::Visit | Deed::WebSearch => used.object == Object::Nothing,
@@ -224,6 +233,7 @@ impl<'a> NameCounts<'a> {
     /// The names that came most often, and the number of the others.
     fn most(&self, text: impl Fn(&str, usize) -> String) -> String {
         let mut sorted = self.0.clone();
+        // Stable: of equally frequent names the first to come leads.
         sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let mut texts: Vec<String> =
             sorted.iter().take(COUNTED_MAX).map(|(name, count)| text(name, *count)).collect();
@@ -243,8 +253,10 @@ fn common_folder<'a>(paths: &[(&'a str, usize)]) -> &'a str {
     let Some((first, _)) = paths.first() else { return "" };
     let mut folder = folder_of(first);
     while !folder.is_empty() && !paths.iter().all(|(path, _)| path.starts_with(folder)) {
+        // Up by one folder. Its slash is cut first, or `folder_of` would find the same one again.
         folder = folder_of(&folder[..folder.len() - 1]);
     }
+    // All absolute paths share the root, which tells nothing.
     if folder == "/" { "" } else { folder }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ring_buffer::RingBuffer;
 
-/// What the parser calls a record whose end is missing.
+/// What the parser calls a record without its end.
 const TORN: &str = "torn";
 
 /// Torn records that are remembered. The complete account of an older one counts as an amendment,
@@ -35,6 +35,8 @@ impl TornRecords {
             self.0.push(event.id);
         }
         let Some(amended) = event.amends() else { return EventNovelty::First };
+        // A newer adapter read an old record again. Such records are not remembered: the amendment
+        // itself says what it mends.
         if event.understood().is_some() {
             return EventNovelty::Mended(amended);
         }

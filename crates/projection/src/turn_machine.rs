@@ -233,6 +233,7 @@ impl TurnMachine {
 
     /// Takes the next event and says what it did.
     pub fn apply(&mut self, event: &Event) -> TurnChange {
+        // The id becomes known only after the event was judged: `step` asks whether it is new.
         let change = self.apply_kind(event);
         if let Some(turn_id) = event.turn_id.as_deref()
             && self.is_new_id(event)
@@ -244,14 +245,18 @@ impl TurnMachine {
 
     fn apply_kind(&mut self, event: &Event) -> TurnChange {
         match event.kind {
+            // The frame of a session: a process comes or goes, and takes an open turn with it.
             Kind::SessionStarted => self.restart(event),
             Kind::SessionExited => self.exit(event),
+            // A user asks or the agent works: a turn is open, unless the record is late.
             Kind::UserPrompt => self.prompt(event),
             Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted | Kind::Retry => {
                 self.work(event).into()
             }
             Kind::AssistantThinking => {
                 let step = self.work(event);
+                // An agent that thinks again after its answer is not done. A late thought says
+                // nothing of the open turn.
                 self.progress.is_answered &= step == TurnStep::Late;
                 step.into()
             }
@@ -266,12 +271,14 @@ impl TurnMachine {
                 None => TurnChange::UNRELATED,
             },
             Kind::ExternalInput => {
+                // Only an agent that asks is at work. An answer to it opens nothing.
                 let asked = event.readable::<ExternalInput>();
                 match asked.is_some_and(|asked| asked.status == InputStatus::Pending) {
                     true => self.open(event).into(),
                     false => TurnChange::UNRELATED,
                 }
             }
+            // The ends that an agent records or an error implies.
             Kind::TurnCompleted => self.complete(event),
             Kind::Error => self.fail(event),
             _ => TurnChange::UNRELATED,
@@ -286,6 +293,8 @@ impl TurnMachine {
         if self.state != TurnState::Open {
             return TurnChange::UNRELATED;
         }
+        // `None` and not `Over`: an inferred end would let the new process resume a turn that went
+        // down with the old one.
         self.state = TurnState::None;
         let stop = TurnStop::Over { outcome: self.cut_outcome(), is_told: false };
         TurnChange { step: TurnStep::Unrelated, stop: Some(stop) }
@@ -295,17 +304,20 @@ impl TurnMachine {
         self.settle(event);
         let outcome = match &self.state {
             TurnState::None => None,
+            // An exit confirms an end that was only inferred. An end the agent recorded was already
+            // reported as told, and is not reported twice.
             TurnState::Over(end) => Some(end.outcome).filter(|_| !end.is_told),
             TurnState::Open | TurnState::ProbablyOver(_) => Some(self.cut_outcome()),
         };
         let stop = outcome.map(|outcome| TurnStop::Over { outcome, is_told: true });
+        // A finished turn keeps its end: the status and the list of turns still show how it went.
         if self.end().is_none() {
             self.state = TurnState::None;
         }
         TurnChange { step: TurnStep::Unrelated, stop }
     }
 
-    /// How a turn ended whose process ended without a word about it.
+    /// How a turn ended if its process ended without a word about it.
     fn cut_outcome(&self) -> TurnOutcome {
         if self.progress.is_answered { TurnOutcome::Done } else { TurnOutcome::Died }
     }
@@ -313,20 +325,23 @@ impl TurnMachine {
     /// No call and no question outlives this event.
     fn settle(&mut self, event: &Event) {
         self.open_calls.clear();
+        // Never back: a record with an older time may be read after a newer one.
         self.settled_at = self.settled_at.max(Some(event.created_at));
     }
 
     fn prompt(&mut self, event: &Event) -> TurnChange {
+        // A queued prompt settles nothing: the calls and questions of the open turn still stand.
         if self.is_open() && is_queued(event) {
             return TurnStep::WentOn.into();
         }
         self.settle(event);
+        // Set after `open`, which clears the progress where a new turn begins.
         let step = self.open(event);
         self.progress.has_prompt = true;
         step.into()
     }
 
-    /// The agent does something, so its turn is open, unless the record only arrived late.
+    /// The agent works, so its turn is open, unless the record only arrived late.
     fn work(&mut self, event: &Event) -> TurnStep {
         if self.is_late(event) {
             return TurnStep::Late;
@@ -338,9 +353,13 @@ impl TurnMachine {
 
     /// Opens a turn, or goes on with the last one.
     fn open(&mut self, event: &Event) -> TurnStep {
+        // The step must be decided first: the lines below overwrite the state that it compares
+        // with.
         let step = self.step(event);
         let is_same = event.turn_id.is_some() && event.turn_id == self.turn_id;
         let stays = match self.state {
+            // Records without an id belong to the open turn, except a prompt, which is the better
+            // start.
             TurnState::Open => is_same || event.turn_id.is_none() && event.kind != Kind::UserPrompt,
             TurnState::ProbablyOver(_) | TurnState::Over(_) => is_same,
             TurnState::None => false,
@@ -375,8 +394,11 @@ impl TurnMachine {
         let opened = |replaced| TurnStep::Opened { replaced };
         match &self.state {
             TurnState::None => opened(None),
+            // The agent said that it was done, so what follows is new work, unless it has the same
+            // id: then a hook of the user sent the agent back.
             TurnState::Over(end) if end.is_told && !is_same => opened(None),
             TurnState::Over(_) if is_another => opened(None),
+            // No end was reported for the turn before, so this event has to report it.
             TurnState::Open | TurnState::ProbablyOver(_) if is_another => {
                 let is_answered = self.progress.is_answered;
                 opened(Some(if is_answered { TurnOutcome::Done } else { TurnOutcome::Replaced }))
@@ -397,6 +419,7 @@ impl TurnMachine {
         {
             return true;
         }
+        // Without an id an event cannot be tied to an older turn, so it counts as new.
         let Some(turn_id) = &event.turn_id else { return false };
         if !self.over.contains(&IdHash::from_id(turn_id)) {
             return false;
@@ -405,8 +428,9 @@ impl TurnMachine {
             // Background work of a turn reports after its end.
             (_, Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult) => true,
             // A hook of the user may send the agent back to work after a told end: then the agent
-            // says something later than the end.
+            // speaks later than the end.
             (TurnState::Over(end), _) => event.created_at <= end.by.created_at,
+            // A straggler of an older turn must not take over the one that is open by now.
             (TurnState::Open, _) => event.turn_id != self.turn_id,
             _ => true,
         }
@@ -416,12 +440,13 @@ impl TurnMachine {
         let step = self.work(event);
         self.progress.is_answered |= step != TurnStep::Late;
         let habits = TurnHabits::for_provider(&event.provider);
+        // A stop word in the answer is more exact than the agent's habit.
         let word = event.data.field("stop_reason").and_then(|word| word.text());
         let meaning = match word.is_some_and(|word| habits.is_stop_word(&word)) {
             true => AnswerMeaning::Over,
             false => habits.answer,
         };
-        // The text is read only where it decides something.
+        // The text may be long, so it is read only where it decides.
         let ends = self.is_open() && self.open_calls.is_empty() && meaning != AnswerMeaning::GoesOn;
         if !ends && self.progress.has_worked {
             return step.into();
@@ -436,6 +461,8 @@ impl TurnMachine {
             _ if !ends => None,
             AnswerMeaning::GoesOn => None,
             AnswerMeaning::Over => Some(self.infer_end(event, TurnOutcome::Done)),
+            // The agent writes a call down only when it is done, so one may run that no record
+            // shows.
             AnswerMeaning::ProbablyOver => {
                 self.state = TurnState::ProbablyOver(EventRef::from_event(event));
                 Some(TurnStop::ProbablyOver)
@@ -453,6 +480,8 @@ impl TurnMachine {
 
     fn call(&mut self, event: &Event) -> TurnChange {
         let step = self.work(event);
+        // A late call belongs to another turn. Left open here, it would keep an answer from ending
+        // this one.
         if step != TurnStep::Late
             && let Some(call_id) = call_id(event)
         {
@@ -467,6 +496,7 @@ impl TurnMachine {
 
     fn result(&mut self, event: &Event) -> TurnChange {
         let step = self.work(event);
+        // A log that begins in the middle of a turn may have a result without its call.
         self.progress.has_worked |= step != TurnStep::Late;
         // A late result closes its call, too.
         if let Some(call_id) = call_id(event) {
@@ -485,12 +515,15 @@ impl TurnMachine {
         if event.readable::<ContextAdded>().is_none_or(|added| added.kind.is_some()) {
             return TurnChange::UNRELATED;
         }
+        // Before the first turn stands what a harness adds to any session. Only a child gets its
+        // task there.
         if self.state == TurnState::None {
             return match self.is_child {
                 true => self.open(event).into(),
                 false => TurnChange::UNRELATED,
             };
         }
+        // More context for the turn that just ended is no news of another one.
         if self.turn_id() == Some(turn_id) || self.is_late(event) {
             return TurnChange::UNRELATED;
         }
@@ -500,6 +533,8 @@ impl TurnMachine {
             TurnState::ProbablyOver(_) => Some(TurnOutcome::Replaced),
             _ => None,
         };
+        // The turn is not open yet: an agent may take note and do nothing. `ProbablyOver` is left
+        // by the first thing that it does.
         self.turn_id = Some(turn_id.to_owned());
         self.opened_by = Some(EventRef::from_event(event));
         self.progress = Progress::default();
@@ -509,6 +544,7 @@ impl TurnMachine {
 
     fn complete(&mut self, event: &Event) -> TurnChange {
         let turn = event.turn_id.as_deref().map(IdHash::from_id);
+        // A second report of an older turn's end must not end the turn that is open by now.
         let is_of_other = self.is_open() && event.turn_id != self.turn_id;
         if is_of_other && turn.is_some_and(|turn| self.over.contains(&turn)) {
             return TurnStep::Late.into();
@@ -517,8 +553,10 @@ impl TurnMachine {
         if let Some(turn) = turn.filter(|turn| !self.over.contains(turn)) {
             self.over.push(turn);
         }
+        // An unreadable payload is still an end: the kind of the event says so.
         let completed = event.readable::<TurnCompleted>().unwrap_or_default();
         let outcome = TurnOutcome::from_completed(&completed);
+        // Read before the state is replaced: both a hook and the transcript may report one end.
         let was_told = self.end().is_some_and(|end| end.is_told);
         // A second report of one end is news only if it is surer than the first.
         if self.end().is_none_or(|end| end.by.confidence != Confidence::High) {
@@ -543,6 +581,7 @@ impl TurnMachine {
         let stop = if raised.recoverable == Some(false) {
             Some(self.infer_end(event, TurnOutcome::Failed))
         } else if TurnHabits::for_provider(&event.provider).tells_ends {
+            // The agent records an end if this was one. Until then it may try again.
             None
         } else {
             self.state = TurnState::ProbablyOver(EventRef::from_event(event));

@@ -1,7 +1,7 @@
 //! A session as its turns: from a prompt to the end of its answer, one after another.
 //!
-//! Where a turn begins and ends is the [`TurnMachine`]'s decision; here is what was said and done in
-//! it. A turn is closed by a told end or by the next turn. An inferred end leaves it the current
+//! Where a turn begins and ends is the [`TurnMachine`]'s decision; here is what was said and done
+//! in it. A turn is closed by a told end or by the next turn. An inferred end leaves it the current
 //! one, with the time of its answer, because the agent may go on. Records that arrive late are
 //! counted in the turn they belong to, which stays over.
 
@@ -57,7 +57,7 @@ pub struct Turns {
     torn: TornRecords,
 }
 
-/// A call whose result is not there yet.
+/// A call without a result so far.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct OpenToolCall {
     id: IdHash,
@@ -89,15 +89,18 @@ impl Projection for Turns {
         }
         self.seq = event.seq;
         let news = self.torn.look_at(event);
+        // A request is amended while the agent writes it, and its numbers are replaced; see `step`.
         if news == EventNovelty::Again && event.kind != Kind::StepCompleted {
             self.retell(event);
             return;
         }
+        // Asked before the machine takes the event: afterwards no id is new.
         let is_new_id = self.machine.is_new_id(event);
         let had_current = self.current.is_some();
         let change = self.machine.apply(event);
         match change.step {
             TurnStep::Late => return self.apply_late(event),
+            // Context has a rule of its own, so it stands before the arm of turns that open.
             _ if event.kind == Kind::ContextAdded => {
                 if is_new_id {
                     self.open_with_context(event);
@@ -106,6 +109,7 @@ impl Projection for Turns {
             TurnStep::Opened { replaced } => self.open(event, replaced),
             TurnStep::Unrelated | TurnStep::WentOn | TurnStep::Resumed => {}
         }
+        // After the turn is open: the id belongs to the turn that the event is in.
         if is_new_id {
             self.adopt_id(event);
         }
@@ -115,6 +119,7 @@ impl Projection for Turns {
                 self.prompt(event, had_current && !is_opened);
             }
             Kind::AssistantMessage => self.answer(event),
+            // An agent that thinks on has not ended with the answer before.
             Kind::AssistantThinking => self.with(event, |turn| turn.completed_at = None),
             Kind::ToolCall => self.call(event),
             Kind::ToolResult => self.result(event),
@@ -124,12 +129,15 @@ impl Projection for Turns {
             Kind::ExternalInput => self.question(event),
             Kind::Error => self.error(event),
             Kind::TurnStarted => self.with(event, |_| {}),
+            // All other events lie in the range of the current turn, but begin none.
             _ => {
                 if let Some(turn) = &mut self.current {
                     turn.seq_to = event.seq;
                 }
             }
         }
+        // Last, so that the event still counts in the turn it ends. An inferred end keeps the turn
+        // current: the agent may go on with it.
         if let Some(TurnStop::Over { outcome, is_told: true }) = change.stop {
             self.complete(event, outcome);
         }
@@ -174,11 +182,16 @@ impl Turns {
     /// Counts an event that arrived late in its own turn, which stays as long as it was.
     fn apply_late(&mut self, event: &Event) {
         let is_its = |turn: &Turn| Some(&turn.id) == event.turn_id.as_ref();
-        // Without an id it belongs to the turn whose end overtook it, which is the last one.
+        // Without an id it belongs to the last turn: the end of that one overtook it.
         let place = match event.turn_id {
             Some(_) => self.done.iter().rposition(is_its),
             None => self.done.len().checked_sub(1),
         };
+        // The turn is put into the place of the current one for a moment, so that the same
+        // functions count the event, and then back to where it was:
+        //
+        //     done     [ A  B  C ]      [ A  _  C ]      [ A  B' C ]
+        //     current      D        ->       B       ->       D
         let Some(place) = place else { return };
         let turn = self.done.remove(place);
         let (seq_to, completed_at) = (turn.seq_to, turn.completed_at);
@@ -191,6 +204,7 @@ impl Turns {
             _ => {}
         }
         let turn = std::mem::replace(&mut self.current, current);
+        // The counting moved the end of the turn up to the late event; its real end stands.
         let turn = turn.map(|turn| Turn { seq_to, completed_at, ..turn });
         self.done.splice(place..place, turn);
     }
@@ -200,6 +214,7 @@ impl Turns {
         let is_its = |turn: &Turn| {
             turn.prompt.is_none() && !turn.has_worked() && Some(&turn.id) == event.turn_id.as_ref()
         };
+        // Else the range of the turn would begin behind its own context.
         if !self.current.as_ref().is_some_and(is_its) {
             self.begin(event, replaced.unwrap_or(TurnOutcome::Done));
         }
@@ -210,6 +225,7 @@ impl Turns {
     /// any session, and the task of a child.
     fn open_with_context(&mut self, event: &Event) {
         let is_first = self.current.is_none() && self.done.is_empty();
+        // Where the current turn has no id yet, the context may be its own and brings the id.
         if !is_first && (self.has_id || self.current.is_none()) {
             let is_answered = self.current.as_ref().is_some_and(|turn| turn.completed_at.is_some());
             self.begin(event, if is_answered { TurnOutcome::Done } else { TurnOutcome::Replaced });
@@ -238,6 +254,7 @@ impl Turns {
         let text = prompt.map(|said| said.content.joined_text()).or(event.text.clone());
         self.with(event, |turn| match is_queued && goes_on {
             true => push_bounded(&mut turn.queued, text.unwrap_or_default()),
+            // A queued prompt behind the end of a turn opens one of its own, and is its prompt.
             false => turn.prompt = text,
         });
     }
@@ -246,6 +263,7 @@ impl Turns {
         let answer = event.readable::<AssistantMessage>();
         let answer = answer.filter(|answer| answer.content.has_substance());
         self.with(event, |turn| {
+            // An answer without text stands before its calls; the words of the one before are kept.
             if let Some(answer) = answer {
                 turn.answer = Some(compact(&answer));
             }
@@ -257,6 +275,8 @@ impl Turns {
     fn call(&mut self, event: &Event) {
         let Some(call) = event.readable::<ToolCall>() else { return };
         let used = ToolUse::from_call(&call.tool, &call.input);
+        // Files count as modified from the call on, and a failure takes them back: a call without a
+        // result may have written.
         let mut modifies = Vec::new();
         self.with(event, |turn| {
             if let Some(count) = tool_count(&mut turn.tools, &used.tool) {
@@ -284,6 +304,8 @@ impl Turns {
     fn result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         let id = IdHash::from_id(&result.call_id);
+        // A log that begins in the middle of a turn has results without calls. Some name their
+        // tool.
         let called = self.open_calls.take(|open| open.id == id);
         let (tool, modifies) = match called {
             Some(OpenToolCall { tool, modifies, .. }) => (Some(tool), modifies),
@@ -291,6 +313,7 @@ impl Turns {
         };
         self.with(event, |turn| {
             if !has_failed(&result) {
+                // An earlier call may have failed on the same file; this one wrote it.
                 for (path, _) in &modifies {
                     push_new(&mut turn.modified_files, path);
                     turn.failed_files.retain(|failed| failed != path);
@@ -301,6 +324,7 @@ impl Turns {
             if let Some(count) = tool.and_then(|tool| tool_count(&mut turn.tools, &tool)) {
                 count.failures += 1;
             }
+            // A file that an earlier call of the turn modified stays so when a second try fails.
             for (path, _) in modifies.iter().filter(|(_, is_first)| *is_first) {
                 turn.modified_files.retain(|modified| modified != path);
                 push_new(&mut turn.failed_files, path);
@@ -309,12 +333,14 @@ impl Turns {
     }
 
     fn step(&mut self, event: &Event) {
+        // The session that a fork comes from paid for it.
         if event.fork_origin().is_some() {
             return;
         }
         let step = event.readable::<StepCompleted>().unwrap_or_default();
         let Some(used) = UsageTotals::from_step(&step, event.cost) else { return };
         let amended = event.amends();
+        // An amendment may name the first account or the one before it.
         let known = amended.and_then(|amended| {
             self.steps.iter_mut().rfind(|step| step.first == amended || step.last == amended)
         });
@@ -367,8 +393,10 @@ impl Turns {
             },
         };
         self.stop_waiting(&approval_id, event);
+        // Not `with`: an answer of the user alone begins no turn.
         let Some(turn) = &mut self.current else { return };
         turn.seq_to = event.seq;
+        // A hook and the transcript may both report the decision; the first has the time of it.
         let asked = turn.approvals.iter_mut().rfind(|asked| asked.approval_id == approval_id);
         if let Some(approval) = asked.filter(|asked| asked.answered_at.is_none()) {
             approval.answered_at = Some(event.created_at);
@@ -392,6 +420,7 @@ impl Turns {
         let mark = IdHash::from_id(id);
         let asked = self.open_questions.take(|(open, _)| *open == mark);
         let Some((_, since)) = asked else { return };
+        // Milliseconds. Negative if two clocks disagree, which counts as no wait at all.
         let waited = (event.created_at.nanos() - since.nanos()) / 1_000_000;
         if let Some(turn) = &mut self.current {
             let waited = u64::try_from(waited).unwrap_or(0);
@@ -403,6 +432,7 @@ impl Turns {
         let raised = event.readable::<ErrorRaised>().unwrap_or_default();
         self.with(event, |turn| {
             turn.errors += 1;
+            // The turn stays current until its end or the next prompt, which keeps this outcome.
             if raised.recoverable == Some(false) {
                 turn.outcome = Some(TurnOutcome::Failed);
             }
@@ -427,6 +457,7 @@ impl Turns {
 
     /// Takes an amendment: it replaces the text of an earlier event, and nothing is counted again.
     fn retell(&mut self, event: &Event) {
+        // An amendment of an older turn is not looked for: what is missing is a part of a text.
         let Some(turn) = &mut self.current else { return };
         turn.seq_to = event.seq;
         match event.kind {
@@ -449,6 +480,7 @@ impl Turns {
     /// Begins a turn; the one before ends with the outcome, if it has none.
     fn begin(&mut self, event: &Event, before: TurnOutcome) {
         self.end(None, before);
+        // Amendments count for requests of the current turn only: those before are summed up.
         self.steps.clear();
         self.has_id = event.turn_id.is_some();
         self.current = Some(Turn::begun_by(event));
@@ -459,6 +491,7 @@ impl Turns {
         let Some(mut turn) = self.current.take() else { return };
         turn.completed_at = at.or(turn.completed_at);
         turn.outcome.get_or_insert(outcome);
+        // An answer that comes behind the end must not add its wait to the next turn.
         self.open_questions.clear();
         self.done.push(turn);
     }

@@ -38,7 +38,7 @@ pub struct UsageTotals {
     pub unpriced: TokenTotals,
     /// The money the provider named.
     pub told_cost: Cost,
-    /// Requests whose tokens the agent only estimated.
+    /// Requests of which the agent only estimated the tokens.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimated: u64,
     /// Requests without token counts.
@@ -64,6 +64,8 @@ impl UsageTotals {
     /// What one request used, or `None` if it failed before it used anything.
     pub fn from_step(step: &StepCompleted, envelope_cost: Option<Cost>) -> Option<UsageTotals> {
         let Some(usage) = &step.usage else {
+            // The provider named money and no tokens: the sum of money is exact, that of tokens is
+            // not.
             if let Some(cost) = envelope_cost {
                 return Some(UsageTotals {
                     tokens: TokenTotals::unreported(),
@@ -74,9 +76,12 @@ impl UsageTotals {
             let tokens = TokenTotals::unreported();
             let untold =
                 UsageTotals { tokens, unpriced: tokens, untold: 1, ..UsageTotals::default() };
+            // A request that failed is taken to have used nothing; one that went well used an
+            // unknown amount.
             return step.error.is_none().then_some(untold);
         };
         let tokens = TokenTotals::from_usage(usage);
+        // One of the two: both tell the money of the same request.
         let told_cost = usage.cost.or(envelope_cost);
         Some(UsageTotals {
             tokens,
@@ -161,10 +166,13 @@ impl SessionUsage {
             return number;
         }
         let key = match self.0.len() {
+            // The row at `ROWS_MAX` takes the rest. It keeps only the day and the context of its
+            // first request.
             0..ROWS_MAX => key,
             ROWS_MAX => UsageKey { model: None, project: None, cwd: None, ..key },
             _ => return ROWS_MAX,
         };
+        // Rows are never removed, so a `RowNumber` stays valid.
         self.0.push(UsageRow { key, used: UsageTotals::default() });
         self.0.len() - 1
     }

@@ -26,10 +26,10 @@ pub const PAUSE_MILLIS: u64 = 30 * 60 * 1_000;
 /// out.
 const TOUCHED_MAX: usize = 200;
 
-/// WorkSpans of a session. When there are more the oldest is forgotten.
+/// Spans of a session. When there are more the oldest is forgotten.
 const STRETCHES_MAX: usize = 1_000;
 
-/// Calls whose results may still say that they failed.
+/// Calls with a result to come, which may say that they failed.
 const CALLS_MAX: usize = 256;
 
 /// A time of work without a long pause.
@@ -86,6 +86,7 @@ impl WorkSpans {
                 let started = event.readable::<SessionStarted>();
                 self.cwd = started.and_then(|started| started.cwd).or(self.cwd.take());
             }
+            // `reach` comes first: the time up to the end is still time of an open turn.
             ref kind if is_told_end(kind) || *kind == Kind::EpochClosed => {
                 self.reach(event);
                 self.is_turn_open = false;
@@ -98,6 +99,7 @@ impl WorkSpans {
 
     fn content(&mut self, event: &Event) {
         let at = event.created_at;
+        // A result ends the wait for a call, and a build may take longer than any pause.
         let is_pause = self.list.back().is_none_or(|last| {
             last.epoch != self.epochs.number()
                 || event.kind != Kind::ToolResult && millis(last.to, at) >= PAUSE_MILLIS
@@ -106,7 +108,9 @@ impl WorkSpans {
             self.is_turn_open = false;
             self.list.push(WorkSpan::starting_at(event, self.epochs.number()));
         }
+        // After the new span was pushed, so that the pause itself counts as no work.
         self.reach(event);
+        // Any content opens a turn here: what is measured is the time at work.
         if !std::mem::replace(&mut self.is_turn_open, true) {
             self.with_last(|last| last.turns += 1);
         }
@@ -139,6 +143,7 @@ impl WorkSpans {
     fn result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         let mark = IdHash::from_id(&result.call_id);
+        // A hook and the transcript may both report a result; the first one takes the call.
         if self.calls.take(|call| *call == mark).is_some() && has_failed(&result) {
             self.with_last(|last| last.failures += 1);
         }
@@ -152,6 +157,7 @@ impl WorkSpans {
         let is_turn_open = self.is_turn_open;
         self.with_last(|last| {
             last.to_seq = event.seq;
+            // Records arrive out of order, and time at work never runs back.
             if counts && event.created_at > last.to {
                 if is_turn_open {
                     last.busy_millis += millis(last.to, event.created_at);

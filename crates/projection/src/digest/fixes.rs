@@ -11,8 +11,8 @@ use crate::ring_buffer::RingBuffer;
 use crate::tool::ToolUse;
 use crate::tool_lines::object_text;
 
-/// Calls whose results are waited for, and problems that wait for a fix. When there are more the
-/// oldest is given up.
+/// Calls that wait for a result, and problems that wait for a fix. When there are more the oldest
+/// is given up.
 const WAITING_MAX: usize = 64;
 
 /// Calls and problems that are not over yet.
@@ -55,9 +55,12 @@ impl Fixes {
             }
             return None;
         }
+        // Refused or stopped by the user: neither a problem nor a fix.
         if has_failed {
             return None;
         }
+        // The next success of the same program or tool is taken for the fix. It is a guess, and the
+        // place of the fact covers both, so that a reader can look.
         let problem = self.problems.take(is_it)?;
         let fix = object_text(&used).unwrap_or(used.tool);
         Some((format!("{} → {fix}", problem.line), problem.place.up_to(place)))

@@ -48,12 +48,14 @@ const VENDORED: &[&str] = &[
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = String> {
     let mut is_code = false;
     let lines = excerpt::head(text, LOOK_CHARS_MAX).lines().filter(move |line| {
+        // A fence without its end hides the rest of the text: code that was cut off is no prose.
         let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
         !is_code && !is_fence && !is_table(line)
     });
     let sentences = lines.flat_map(|line| {
         let line = excerpt::line(line);
+        // Signs of headings, quotes and lists are no part of the sentence.
         let line = line.trim_start_matches(['#', '>', '*', '-', '•', ' ']).trim();
         split(line).into_iter().map(str::to_owned).collect::<Vec<_>>()
     });
@@ -61,6 +63,7 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = String> {
         sentence.chars().count() >= SENTENCE_CHARS_MIN && sentence.chars().any(char::is_alphabetic)
     });
     let sentences = sentences.map(|sentence| excerpt::beginning(&sentence, FACT_CHARS_MAX));
+    // Collected, so that the result does not borrow the text.
     sentences.take(SENTENCES_MAX).collect::<Vec<_>>().into_iter()
 }
 
@@ -114,6 +117,7 @@ pub(super) struct SentenceCandidate {
 impl SentenceCandidates {
     pub(super) fn add(&mut self, topic: Topic, text: String, is_user: bool, place: SeqSpan) {
         if self.0.len() == CANDIDATES_MAX {
+            // A user says little and means it; an assistant says much.
             let oldest = self.0.iter().position(|candidate| !candidate.is_user);
             self.0.remove(oldest.unwrap_or(0));
         }
@@ -123,12 +127,17 @@ impl SentenceCandidates {
     /// The best ones in the order they were said: a person's before an assistant's, rare values
     /// before common ones, newer before older.
     pub(super) fn best(self, len_max: usize) -> Vec<SentenceCandidate> {
+        // A value that only one sentence has is lost with it; a common one is found elsewhere.
         let all: Vec<Vec<String>> = self.0.iter().map(|one| values(&one.text).collect()).collect();
         let count = |value: &String| all.iter().filter(|values| values.contains(value)).count();
         let mut scored: Vec<(u64, usize)> = Vec::new();
         for (number, candidate) in self.0.iter().enumerate() {
             let rare = all[number].iter().filter(|value| count(value) == 1).count().min(3);
             let values = all[number].len().min(3);
+            // Points:  a user's sentence   500   above all the others together (150 + 150 + 99)
+            //          each value           50   up to three
+            //          each rare value      50   up to three
+            //          newness          0 - 99   the place in the list, in percent
             let newness = number * 100 / self.0.len();
             let score =
                 u64::from(candidate.is_user) * 500 + (values * 50 + rare * 50 + newness) as u64;
@@ -137,6 +146,7 @@ impl SentenceCandidates {
         scored.sort_unstable_by_key(|(score, number)| std::cmp::Reverse((*score, *number)));
         let mut chosen: Vec<usize> =
             scored.into_iter().take(len_max).map(|(_, number)| number).collect();
+        // Back into the order they were said in, and sorted for the binary search.
         chosen.sort_unstable();
         let mut number = 0;
         let mut best = self.0;
@@ -151,9 +161,11 @@ impl SentenceCandidates {
 /// Numbers, versions, addresses, names of variables, and paths of one's own.
 fn values(sentence: &str) -> impl Iterator<Item = String> {
     sentence.split(' ').filter_map(|word| {
+        // Signs that begin or end a value stay: `~/a`, `$HOME`, `5%`.
         let word = word.trim_matches(|c: char| {
             !c.is_alphanumeric() && !matches!(c, '/' | '~' | '.' | '_' | '$' | '%')
         });
+        // The full stop of a sentence is no part of a version or a path.
         let word = word.trim_end_matches('.');
         let is_value = is_address(word) || is_path(word) || is_number(word) || is_variable(word);
         is_value.then(|| word.to_owned())
@@ -177,6 +189,7 @@ fn is_number(word: &str) -> bool {
     let letters = word.chars().filter(|c| c.is_alphabetic()).count();
     let begins =
         word.trim_start_matches(['v', 'V', '$', '#']).starts_with(|c: char| c.is_ascii_digit());
+    // One digit alone ("3 files") is too common. Up to four letters are a unit: `250ms`, `64KiB`.
     begins && (digits >= 2 || letters > 0 || word.contains(['.', '%', '$', '#'])) && letters <= 4
 }
 
@@ -186,11 +199,13 @@ fn is_variable(word: &str) -> bool {
     let is_name = name.len() >= 4
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    // A plain word needs an underscore or a dollar sign to be a name.
     is_name && (name.contains('_') || name.len() < word.len())
 }
 
 /// Whether the sentence has one of these phrases, not as a part of a longer word.
 fn says(sentence: &str, phrases: &[&str]) -> bool {
+    // Editors and phones write "don’t" with another apostrophe.
     let lower = sentence.to_lowercase().replace(['’', '`'], "'");
     phrases.iter().any(|phrase| {
         lower.match_indices(phrase).any(|(place, _)| {
@@ -212,6 +227,8 @@ fn split(line: &str) -> Vec<&str> {
     for (place, end) in line.char_indices() {
         let behind = place + end.len_utf8();
         let is_end = match end {
+            // A full stop inside `v1.2` or `a.rs` has no blank behind it. Chinese and Japanese
+            // write none.
             '.' | '!' | '?' => {
                 line[behind..].starts_with(' ') && !is_abbreviation(&line[start..place])
             }

@@ -16,7 +16,7 @@ use crate::tool::{Deed, ToolUse, whole_command};
 /// ones are left out.
 const THINGS_MAX: usize = 500;
 
-/// Calls whose results may still say that they failed.
+/// Calls with a result to come, which may say that they failed.
 const CALLS_MAX: usize = 256;
 
 /// Things that are named on one line; of the others only the number is told.
@@ -73,6 +73,7 @@ impl WorkSummary {
         if let Some(line) = used.command() {
             count(&mut self.programs, command::program(line).to_owned(), place);
             test = command::tests(line);
+            // Commits stand further down in a script than its first line.
             let whole = whole_command(&call.input).unwrap_or_else(|| line.to_owned());
             is_pull_request = whole.contains("gh pr create");
             for thing in command::git_things(&whole) {
@@ -80,6 +81,7 @@ impl WorkSummary {
             }
         }
         let program = used.command().map(|line| command::program(line).to_owned());
+        // The work counts from its call on, as a result may never come. A failure takes it back.
         self.calls.push(TrackedCall { mark, event_id, files, program, test, is_pull_request });
     }
 
@@ -97,6 +99,7 @@ impl WorkSummary {
         let Some(call) = self.calls.take(|call| call.mark == mark) else { return };
         if let Some(test) = &call.test {
             let output = result.output_text().unwrap_or_default();
+            // Only the last run of tests is kept: it says how the part ended.
             let verdict = match has_failed || says_failed(excerpt::tail(&output, VERDICT_CHARS)) {
                 true => format!("Tests failed: {test} ({})", problem::of_result(result)),
                 false => format!("Tests passed: {test}"),
@@ -108,15 +111,18 @@ impl WorkSummary {
         } else if call.is_pull_request
             && let Some(number) = pull_request(&result.output_text().unwrap_or_default())
         {
+            // The number is in the output only; the call that creates a pull request does not know
+            // it.
             self.thing(mark, format!("Pull request #{number}"), place);
         }
     }
 
     pub(super) fn branch(&mut self, branch: &str, place: SeqSpan) {
+        // No call made it, so the failure of a call does not take it back.
         self.thing(IdHash::from_id(""), format!("On branch {branch}"), place);
     }
 
-    /// What was done, a line each. Calls whose results are still to come go on.
+    /// What was done, a line each. Calls with a result to come go on.
     pub(super) fn take_lines(&mut self) -> Vec<(String, SeqSpan)> {
         let calls = std::mem::take(&mut self.calls);
         let done = std::mem::replace(self, WorkSummary { calls, ..WorkSummary::default() });
@@ -148,6 +154,7 @@ impl WorkSummary {
         for file in &call.files {
             uncount(&mut self.files, file);
         }
+        // Programs stay counted: a command that failed was run all the same.
         self.things.retain(|(made_by, _, _)| *made_by != call.mark);
     }
 
@@ -170,6 +177,7 @@ fn count<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: T, place: SeqSpan
 
 fn uncount<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: &T) {
     if let Some(number) = counts.iter().position(|count| count.thing == *thing) {
+        // Not below zero: an entry with a count of zero is removed at once.
         counts[number].count -= 1;
         if counts[number].count == 0 {
             counts.remove(number);
@@ -183,9 +191,11 @@ fn line(
     mut named: Vec<(&str, u64, SeqSpan)>,
     text: impl Fn(&str, u64) -> String,
 ) -> Option<(String, SeqSpan)> {
+    // `up_to` takes the end of its argument, so the later one has to be the argument.
     let place = named.iter().map(|(_, _, place)| *place).reduce(|first, last| {
         if first.to_seq <= last.to_seq { first.up_to(last) } else { last.up_to(first) }
     })?;
+    // Stable: things with the same count stay in the order they came.
     named.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
     let mut texts: Vec<String> =
         named.iter().take(NAMED_MAX).map(|(name, count, _)| text(name, *count)).collect();
@@ -197,6 +207,7 @@ fn line(
 
 /// Whether output says that tests failed, though the command went well: it may end in a pipe.
 fn says_failed(output: &str) -> bool {
+    // `cargo test | tail` ends with the code of `tail`. The words tell: `2 failed`, not `0 failed`.
     let words: Vec<&str> = output.split_whitespace().collect();
     let counts = words.windows(2).any(|pair| {
         let is_number = pair[0].parse::<u64>().is_ok_and(|count| count > 0);

@@ -71,6 +71,7 @@ impl BlockBuilder {
         if self.torn.look_at(event) == EventNovelty::Again {
             return;
         }
+        // Before the event is told: the remark stands between the inherited part and it.
         self.cross_fork(event);
         match event.kind {
             Kind::UserPrompt => self.prompt(event, clean),
@@ -85,10 +86,16 @@ impl BlockBuilder {
             Kind::ToolCall => {
                 let Some(called) = event.readable::<ToolCall>() else { return };
                 let turn = event.turn_id.as_deref().map(IdHash::from_id);
+                // Background work of a turn that is over may call late; it begins no turn of its
+                // own.
                 if !turn.is_some_and(|turn| self.over.contains(&turn)) {
                     self.open_turn(event);
                 }
                 let call = call::call(&called, clean, self.options.input_max);
+                // The blocks behind an open call wait, so that the document keeps its order:
+                //
+                //     held: [ Open(call) ][ Told ][ Open(call) ][ Told ] ...
+                //             next() stops here until the result, the next turn or HELD_MAX
                 self.hold(HeldBlock::Open(IdHash::from_id(&called.call_id), call));
             }
             Kind::ToolResult => self.result(event, clean),
@@ -113,6 +120,8 @@ impl BlockBuilder {
 
     /// The next block that waits for nothing.
     pub(crate) fn next(&mut self) -> Option<DocumentBlock> {
+        // A call of a killed agent never gets its result. Without a limit it would hold back the
+        // rest of the document, and all of it in memory.
         let is_full = self.held.len() > HELD_MAX;
         match self.held.front()? {
             HeldBlock::Open(..) if !is_full => None,
@@ -120,13 +129,14 @@ impl BlockBuilder {
         }
     }
 
-    /// The next block there is, whatever it waits for.
+    /// The next block there is, even if it waits for a result.
     pub(crate) fn next_left(&mut self) -> Option<DocumentBlock> {
         self.held.pop_front().map(HeldBlock::block)
     }
 
     fn prompt(&mut self, event: &Event, clean: &mut Clean<'_>) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
+        // A prompt begins a turn even if the agent never recorded the end of the one before.
         if !prompt.queued {
             self.is_in_turn = false;
             self.open_turn(event);
@@ -137,6 +147,7 @@ impl BlockBuilder {
 
     fn answer(&mut self, event: &Event, block: DocumentBlock) {
         let (DocumentBlock::Answer(text) | DocumentBlock::Thinking(text)) = &block else { return };
+        // An empty answer comes before the calls of its record, and shows nothing.
         if !text.trim().is_empty() {
             self.open_turn(event);
             self.tell(block);
@@ -194,6 +205,7 @@ impl BlockBuilder {
             return;
         }
         self.is_in_turn = true;
+        // The same error in another turn is news.
         self.last_error = None;
         self.turn += 1;
         // What still waits belongs to the turn before.

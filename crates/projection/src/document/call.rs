@@ -61,6 +61,7 @@ pub(crate) fn add_result(
     output_max: usize,
 ) {
     let parts = (!result.parts.is_empty()).then(|| parts(&result.parts));
+    // Some agents repeat the error as the output; `dedup` tells it once.
     let texts = [result.error.clone(), result.output_text().or(parts)];
     let mut texts: Vec<String> = texts.into_iter().flatten().collect();
     texts.dedup();
@@ -84,6 +85,7 @@ pub(crate) fn parts(parts: &[ContentPart]) -> String {
 
 fn how(result: &ToolResult) -> String {
     let word = match &result.outcome {
+        // An agent may call a command a success that ended with a code other than zero.
         Outcome::Ok if has_failed(result) => "failed",
         Outcome::Error => "failed",
         other => other.as_str(),
@@ -134,6 +136,8 @@ fn body(used: &ToolUse, input: &Raw) -> String {
         let found = members.iter().find(|(name, _)| names.contains(&name.as_str()));
         found.and_then(|(_, value)| value.text())
     };
+    // The shape that says most: a change as a diff, a new file as its content, a command as itself.
+    // All else is listed field by field.
     if used.deed == Deed::Edit
         && let (Some(old), Some(new)) = (field(OLD), field(NEW))
     {

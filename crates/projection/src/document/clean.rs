@@ -25,6 +25,8 @@ impl<'r> Clean<'r> {
 
     /// The text, harmless, with its line breaks.
     pub(crate) fn text(&mut self, text: &str) -> String {
+        // The order must hold. A colour in the middle of a token would hide it from the rules, and
+        // so would the picture of a character that was made visible before.
         let text = without_sequences(text);
         match &mut self.redact {
             Some(redact) => visible(&redact(&text)),
@@ -45,6 +47,7 @@ fn without_sequences(text: &str) -> Cow<'_, str> {
         let behind = &rest[at + 1..];
         match sequence_len(behind) {
             Some(len) => rest = &behind[len..],
+            // An escape without a sequence is kept, and shown as `␛` by `visible`.
             None => {
                 bare.push(ESCAPE);
                 rest = behind;
@@ -65,6 +68,7 @@ fn sequence_len(behind: &str) -> Option<usize> {
         }
         // Titles and links: a text, then a bell or another escape.
         b']' | b'P' | b'^' | b'_' => {
+            // Bounded: without an end near by, the rest of a long text would vanish as one title.
             let near = &behind[..behind.floor_char_boundary(STRING_MAX)];
             let end = near.find(['\u{7}', ESCAPE])?;
             let is_long = near[end..].starts_with("\u{1b}\\");
@@ -72,6 +76,7 @@ fn sequence_len(behind: &str) -> Option<usize> {
         }
         // Sets of characters, then the shortest ones.
         b'(' | b')' => behind.get(..2).map(str::len),
+        // One byte each, and ASCII: the slice behind stays on a character boundary.
         b'0'..=b'~' => Some(1),
         _ => None,
     }
@@ -84,6 +89,8 @@ fn visible(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\n' | '\t' => visible.push(c),
+            // A lone carriage return would let a line overwrite itself in a terminal; it gets a
+            // picture.
             '\r' if chars.peek() == Some(&'\n') => {}
             '\0'..='\u{1f}' => visible.push(picture(c)),
             '\u{7f}' => visible.push('␡'),

@@ -27,6 +27,10 @@ impl Cut {
         }
         let (part, whole) = BEGINNING_SHARE;
         let room = bytes_max * part / whole;
+        // Both cuts move outwards to a line break, if one is near:
+        //
+        //     beginning   |   left out                 |   end
+        //     0 ....... to|.... limit ........ from ...|from' ....... len
         let limit = text.floor_char_boundary(room);
         let from = text.ceil_char_boundary(text.len() - (bytes_max - room));
         // A line that is longer than half of the room is cut in the middle.

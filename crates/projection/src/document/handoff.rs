@@ -1,5 +1,6 @@
-//! A note for the next agent or user: what it was about, what was done, what is left, and how to take it
-//! up again. Made from a digest, so it needs no model and is short however long the session was.
+//! A note for the next agent or user: what it was about, what was done, what is left, and how to
+//! take it up again. Made from a digest, so it needs no model and is short however long the session
+//! was.
 
 use event::SessionId;
 
@@ -65,6 +66,7 @@ fn section(note: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
+    // The newest lines stay: the next agent goes on from the end.
     let older = lines.len().saturating_sub(LINES_MAX);
     note.push_str(&format!("\n## {heading}\n\n"));
     if older > 0 {
@@ -76,6 +78,7 @@ fn section(note: &mut String, heading: &str, lines: &[String]) {
 }
 
 fn line(text: &str, clean: &mut Clean<'_>) -> String {
+    // Cleaned before it is cut: half a secret is not recognised as one.
     let line = excerpt::line(&clean.text(text));
     markdown::lines(&excerpt::beginning(&line, LINE_CHARS_MAX))
 }

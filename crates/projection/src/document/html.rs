@@ -25,6 +25,7 @@ pub(crate) struct Html {
 impl BlockWriter for Html {
     fn begin(&mut self, head: &DocumentHead, out: &mut String) {
         let title = escaped(&head.title);
+        // The charset and the policy come first: a browser obeys a policy only for what follows it.
         out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
         out.push_str(&format!(
             "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
@@ -43,6 +44,7 @@ impl BlockWriter for Html {
     fn block(&mut self, block: &DocumentBlock, out: &mut String) {
         match block {
             DocumentBlock::Turn { number, at } => {
+                // The blocks say only where a turn begins, so the section before it is closed here.
                 self.close_turn(out);
                 self.is_in_turn = true;
                 out.push_str(&format!(
@@ -90,6 +92,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
+            // `&apos;` is no entity of HTML 4, so the number is used.
             '\'' => escaped.push_str("&#39;"),
             _ => escaped.push(c),
         }
@@ -104,6 +107,7 @@ fn said(out: &mut String, class: &str, who: &str, text: &str) {
 }
 
 fn folded(out: &mut String, class: &str, summary: &str, text: &str) {
+    // Nothing to fold out: an empty `<details>` would look like content.
     if text.trim().is_empty() {
         out.push_str(&format!("<p class=\"mark {class}\">{summary}</p>\n"));
         return;
@@ -146,6 +150,7 @@ fn shown(out: &mut String, class: &str, cut: &Cut) {
     if cut.is_empty() {
         return;
     }
+    // `dir="auto"`: text in Hebrew or Arabic reads from the right, and turns nothing around it.
     out.push_str(&format!("<pre class=\"{class}\" dir=\"auto\">{}", escaped(&cut.beginning)));
     if let Some((left_out, end)) = &cut.rest {
         out.push_str(&format!("\n<i>{left_out}</i>\n{}", escaped(end)));
@@ -166,6 +171,8 @@ fn prose(out: &mut String, text: &str) {
                 inline(out, heading);
                 out.push_str("</h4>\n");
             }
+            // The language is dropped: it is recorded text, and would have to stand inside a tag. A
+            // table is kept in its columns as it was typed.
             Passage::Code(_, code) | Passage::Table(code) => {
                 out.push_str(&format!("<pre dir=\"auto\">{}</pre>\n", escaped(code)));
             }

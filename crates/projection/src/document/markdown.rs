@@ -59,6 +59,7 @@ fn summary(call: &CallBlock) -> String {
 fn details(call: &CallBlock) -> String {
     let fenced = |cut: &Cut| {
         let text = cut.joined();
+        // Longer than any fence in the text, so that output cannot close its own.
         let fence = fence_for(&text);
         (!cut.is_empty()).then(|| format!("{fence}text\n{text}\n{fence}"))
     };
@@ -70,11 +71,13 @@ fn folded(out: &mut String, summary: &str, text: &str) {
     if text.is_empty() {
         out.push_str(&format!("- {summary}\n"));
     } else {
+        // With blank lines around: else Markdown takes the text for HTML and shows its signs.
         out.push_str(&format!("<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>\n"));
     }
 }
 
 fn quoted(out: &mut String, text: &str) {
+    // Every line gets its sign. A line without one could begin a heading or HTML of its own.
     for line in text.lines() {
         out.push_str(format!("> {line}").trim_end());
         out.push('\n');
@@ -91,6 +94,8 @@ fn prose(text: &str) -> String {
         }
         Passage::Code(language, code) => {
             let fence = fence_for(code);
+            // A language is one word of safe signs. Anything else could reach out of the line of
+            // the fence.
             let language: String = language
                 .chars()
                 .filter(|c| c.is_ascii_alphanumeric() || "+-#_".contains(*c))
@@ -120,6 +125,8 @@ pub(crate) fn lines(text: &str) -> String {
 }
 
 fn tamed(text: &str) -> String {
+    // The ampersand goes first, or it would escape the others again. An image would be loaded from
+    // where the text says; a backtick without its partner could swallow what follows.
     text.replace('&', "&amp;").replace('<', "&lt;").replace("![", "!\\[").replace('`', "&#96;")
 }
 
@@ -132,7 +139,9 @@ pub(crate) fn plain(text: &str) -> String {
 pub(crate) fn code(text: &str) -> String {
     let fence = fence_for(text);
     let signs = if text.contains('`') { fence.as_str() } else { "`" };
+    // A backtick at the edge would make the fence longer; Markdown drops one blank on each side.
     let gap = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    // Code of blanks alone is none in Markdown: its signs would be shown.
     if text.trim().is_empty() {
         return tamed(text);
     }
@@ -144,6 +153,7 @@ fn single(html: &str) -> String {
     let mut single = String::with_capacity(html.len());
     let mut before = ' ';
     for c in html.chars() {
+        // `&#39;` of `escaped` must stay whole; any other `#` may begin a heading.
         let is_reference = c == '#' && before == '&';
         before = c;
         match c {

@@ -25,11 +25,16 @@ pub(crate) enum Span<'a> {
 /// The passages of a text, in order. A fence that is not closed reaches to the end.
 pub(crate) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut passages = Vec::new();
+    // `text_from` is where the text before a passage began, `at` the line that is looked at:
+    //
+    //     text text text | ``` code ``` | text
+    //     ^text_from       ^at          ^end of the passage: both go on here
     let mut text_from = 0;
     let mut at = 0;
     while at < text.len() {
         let line = line_at(text, at);
         let next = at + line.len();
+        // Code goes first: inside of it a heading or a table is none.
         let (passage, end) = if let Some(fence) = Fence::opening(line) {
             let (code, end) = fence.code(text, next);
             (Passage::Code(fence.language, code), end)
@@ -61,16 +66,21 @@ pub(crate) fn spans(text: &str) -> Vec<Span<'_>> {
     while let Some(found) = text[at..].find(['`', '*']) {
         let start = at + found;
         let rest = &text[start..];
+        // An odd number of backslashes escapes the sign; an even number are escaped ones
+        // themselves.
         let backslashes = text[..start].len() - text[..start].trim_end_matches('\\').len();
         if backslashes % 2 == 1 {
             at = start + 1;
             continue;
         }
+        // The whole run of equal signs: code that opens with two backticks ends with two.
         let sign = &rest[..rest.len() - rest.trim_start_matches(&rest[..1]).len()];
         let behind = &rest[sign.len()..];
         let inner =
             closed(behind, sign).filter(|inner| sign.starts_with('`') || is_strong(sign, inner));
         let Some(inner) = inner else {
+            // Behind the whole run, so that a long row of signs is looked at once and not once for
+            // each.
             at = start + sign.len();
             continue;
         };
@@ -107,6 +117,7 @@ impl<'a> Fence<'a> {
         let rest = line.trim_start_matches(sign);
         let signs = &line[..line.len() - rest.len()];
         let language = rest.split_whitespace().next().unwrap_or_default();
+        // A backtick behind the signs makes it code inside of a line: ```` ```a``` ````.
         (signs.len() >= 3 && !rest.contains('`')).then_some(Fence { signs, language })
     }
 
@@ -116,6 +127,8 @@ impl<'a> Fence<'a> {
         while at < text.len() {
             let line = line_at(text, at);
             let bare = line.trim();
+            // At least as many signs as opened it, and nothing else: a shorter fence is part of the
+            // code.
             let is_end = bare.len() >= self.signs.len()
                 && bare.starts_with(self.signs)
                 && bare.trim_start_matches(&self.signs[..1]).is_empty();
@@ -157,6 +170,7 @@ fn closed<'a>(behind: &'a str, signs: &str) -> Option<&'a str> {
         let rest = &line[start..];
         let len = rest.len() - rest.trim_start_matches(sign).len();
         if len == signs.len() {
+            // Two runs with nothing between them enclose nothing.
             return (start > 0).then_some(&line[..start]);
         }
         at = start + len;

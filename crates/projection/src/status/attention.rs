@@ -63,6 +63,7 @@ pub fn attention(
 ) -> Option<Attention> {
     let told = |want, since| Attention { want, since, confidence: verdict.confidence.clone() };
     match (verdict.status, verdict.reason) {
+        // One risky approval among several makes the whole wait risky.
         (Status::WaitingApproval, _) => {
             let is_risky = state.approvals.iter().any(|asked| asked.is_risky());
             let want =
@@ -82,6 +83,7 @@ pub fn attention(
             };
             is_stuck.then_some(Attention { want: AttentionKind::Stuck, since: last_at, confidence })
         }
+        // `seen_at` is compared with the end, so that the next end wants a look again.
         (Status::Waiting | Status::Idle, _) => {
             let end = &state.turn.end()?.by;
             if state.is_headless || state.is_child || state.seen_at >= Some(end.at) {

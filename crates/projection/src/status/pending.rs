@@ -39,7 +39,7 @@ pub(super) enum QuestionText {
     Words(String),
 }
 
-/// A call whose result is not there yet.
+/// A call without a result so far.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct PendingCall {
     pub(super) id: IdHash,
@@ -57,6 +57,7 @@ impl PendingQuestion {
             id: excerpt::head(&asked.approval_id, ID_CHARS_MAX).to_owned(),
             tool: excerpt::head(&asked.tool, ID_CHARS_MAX).to_owned(),
             call: asked.call_id.as_deref().filter(|id| !id.is_empty()).map(IdHash::from_id),
+            // Hashes and short forms only: an input may be megabytes long, and states are saved.
             given: input.map(given),
             asks: QuestionText::ToDo(CallAction::from_call(&asked.tool, input.unwrap_or(&nothing))),
             risk: Risk::from_call(&asked.tool, input.unwrap_or(&nothing)),
@@ -72,6 +73,7 @@ impl PendingQuestion {
             call: Some(IdHash::from_id(&asked.request_id)),
             given: None,
             asks: QuestionText::Words(spoken(&asked.prompt)),
+            // An answer in words does nothing by itself.
             risk: Risk::Read,
             event: EventRef::from_event(event),
         }
@@ -81,6 +83,7 @@ impl PendingQuestion {
     /// transcript and add words of its own; then what would be done is the same.
     pub(super) fn is_for(&self, call: &PendingCall) -> bool {
         match (self.call, self.given) {
+            // From the surest evidence to the weakest: the id, the arguments, the name of the tool.
             (Some(id), _) => id == call.id,
             (None, Some(given)) => {
                 let is_same = IdHash::from_id(&self.tool) == call.tool && given == call.given;
@@ -125,6 +128,7 @@ impl PendingCall {
 
 /// A stand-in for what a call is given, whatever the order of its arguments.
 fn given(input: &Raw) -> IdHash {
+    // A hook and a transcript may order the members differently. `Value` sorts them.
     let value: Option<serde_json::Value> = input.read().ok();
     IdHash::from_id(&value.map_or_else(|| input.get().to_owned(), |value| value.to_string()))
 }

@@ -81,6 +81,8 @@ impl ProcessEvidence {
     pub fn life(&self) -> Life {
         let by_process = self.process.map(|process| process.life);
         let by_lock = self.lock.as_ref().map(|lock| lock.life);
+        // What is missing counts only where neither process nor lock is known: absence is weaker
+        // evidence than either.
         let mut told = [by_process, by_lock].into_iter().flatten();
         match told.find(|life| *life != Life::Unknown) {
             Some(life) => life,

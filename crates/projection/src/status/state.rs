@@ -146,9 +146,12 @@ impl StatusState {
             return TurnChange::UNRELATED;
         }
         self.seq = event.seq;
+        // Inherited events tell the life of another session and of another process.
         if event.fork_origin().is_some() {
             return TurnChange::UNRELATED;
         }
+        // The history holds what events changed. What only the clock changes is found when it is
+        // asked for.
         let before = self.status();
         let change = match self.torn.look_at(event) {
             EventNovelty::Again => self.apply_amendment(event),
@@ -184,11 +187,13 @@ impl StatusState {
         self.history.iter()
     }
 
-    /// The status by events alone, whatever the time.
+    /// The status by events alone, at any time.
     fn status(&self) -> (Status, Reason) {
+        // The order is that of `Status`: an exit ends everything, and a question goes before work.
         if self.exit.is_some() {
             return (Status::Exited, Reason::Shutdown);
         }
+        // No user can answer a headless run, so it never waits. Its hooks ask all the same.
         if !self.is_headless && !self.approvals.is_empty() {
             return (Status::WaitingApproval, Reason::Permission);
         }
@@ -196,9 +201,11 @@ impl StatusState {
             return (Status::Waiting, Reason::Question);
         }
         match self.turn.state() {
+            // An open turn is better evidence than a compaction or background work.
             TurnState::Open => (Status::Running, self.running_reason()),
             _ if self.compacting.is_some() => (Status::Running, Reason::Compaction),
             _ if self.background().is_some() => (Status::Running, Reason::Background),
+            // A run without a user ends with its answer: no further prompt can come.
             TurnState::Over(_) if self.is_headless || self.is_child => {
                 (Status::Exited, Reason::RunOver)
             }
@@ -226,6 +233,8 @@ impl StatusState {
     /// Takes a fuller account of an earlier event. Only a result can say more: that the background
     /// work behind its call is over.
     fn apply_amendment(&mut self, event: &Event) -> TurnChange {
+        // A command that outlived its turn first reports that it runs in the background. The
+        // amendment has its true result.
         let result = event.readable::<ToolResult>();
         if let Some(result) = result.filter(|result| !result.background) {
             let id = IdHash::from_id(&result.call_id);
@@ -244,9 +253,11 @@ impl StatusState {
             false => self.turn.apply(event),
         };
         match event.kind {
+            // The frame of the session, and prompts.
             Kind::SessionStarted => self.start(event),
             Kind::SessionExited => self.exit(event),
             Kind::UserPrompt => self.prompt(event, was_open),
+            // The agent at work.
             Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted => {
                 self.work_on(event, change)
             }
@@ -261,10 +272,13 @@ impl StatusState {
                     self.exit = None;
                 }
             }
+            // Questions to the user, and their answers.
             Kind::ApprovalRequested => self.ask(event, change),
             Kind::ApprovalResolved | Kind::ApprovalCanceled => self.decide(event),
             Kind::ExternalInput => self.question(event),
+            // What keeps a turn busy without a word of the model.
             Kind::Retry => {
+                // `work_on` clears the retry, so it is set afterwards.
                 self.work_on(event, change);
                 self.retry = Some(EventRef::from_event(event));
             }
@@ -281,6 +295,7 @@ impl StatusState {
             Kind::ChildCompleted | Kind::ChildFailed | Kind::ChildCanceled => {
                 self.child(event, false);
             }
+            // The ends of turns.
             Kind::TurnCompleted => self.complete(event, change),
             Kind::Error => self.error(event, was_open),
             // A note is about the session and not by it, so it is no activity.
@@ -292,6 +307,7 @@ impl StatusState {
                     self.work.tell(&recent, to_seq);
                 }
             }
+            // Hansard or a host writes these about a session. They are no activity of the agent.
             Kind::StatusChanged | Kind::EpochClosed | Kind::Snapshot => {}
             _ => self.touch(event),
         }
@@ -305,6 +321,7 @@ impl StatusState {
     }
 
     fn touch(&mut self, event: &Event) {
+        // Sources arrive out of order: a transcript is read after a hook that happened later.
         let event = EventRef::from_event(event);
         if self.last.as_ref().is_none_or(|last| last.at <= event.at) {
             self.last = Some(event);
@@ -314,6 +331,7 @@ impl StatusState {
     /// It began, or began again: background work went down with the process before.
     fn start(&mut self, event: &Event) {
         let started = event.readable::<SessionStarted>().unwrap_or_default();
+        // The last start counts: a user may go on in a terminal with what `codex exec` began.
         if let Some(entry_point) = &started.entry_point {
             self.is_headless = is_headless(entry_point);
         }
@@ -324,6 +342,7 @@ impl StatusState {
     }
 
     fn exit(&mut self, event: &Event) {
+        // `touch` and not `revive`: the exit itself is no newer activity.
         self.touch(event);
         self.settle();
         self.clear_background();
@@ -348,6 +367,7 @@ impl StatusState {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
         let text = prompt.map(|said| said.content.joined_text()).or(event.text.clone());
+        // A queued prompt answers no question and ends no call of the open turn.
         if is_queued && was_open {
             return self.touch(event);
         }
@@ -356,15 +376,16 @@ impl StatusState {
         self.work.prompt(&text.unwrap_or_default(), event.seq);
     }
 
-    /// The agent does something, unless the record only arrived late.
+    /// Takes a record of the agent's work, unless it only arrived late.
     fn work_on(&mut self, event: &Event, change: TurnChange) {
+        // A late record shows that the log grew, but revives no session and closes no question.
         if change.is_late() {
             return self.touch(event);
         }
         self.revive(event);
         self.retry = None;
-        // With no call open, an agent that says something later than it asked has its answer. A
-        // call or a result says nothing of that: several calls run side by side.
+        // With no call open, an agent that speaks later than it asked has its answer. A call or a
+        // result says nothing of that: several calls run side by side.
         if !matches!(event.kind, Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult)
             && self.calls.is_empty()
         {
@@ -387,6 +408,8 @@ impl StatusState {
         let call = event.readable::<ToolCall>().filter(|_| !change.is_late());
         let Some(call) = call else { return };
         let open = PendingCall::new(event, &call.call_id, &call.tool, &call.input);
+        // A hook asks before the transcript has the call. Tie the approval to it now, so that the
+        // result of another call cannot close it.
         if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.is_for(&open)) {
             asked.call = Some(open.id);
         }
@@ -398,6 +421,7 @@ impl StatusState {
     fn result(&mut self, event: &Event, change: TurnChange) {
         self.work_on(event, change);
         let Some(result) = event.readable::<ToolResult>() else { return };
+        // A second result of one call replaces the first, also in what it says of the background.
         let id = IdHash::from_id(&result.call_id);
         self.background_work.take(|(work, _)| *work == id);
         if result.background {
@@ -405,6 +429,8 @@ impl StatusState {
         }
         let call = self.calls.take(|open| open.id == id);
         self.questions.retain(|asked| asked.call != Some(id));
+        // An approval that names the call is closed exactly. Only if there was none may one without
+        // a name be meant.
         let before = self.approvals.len();
         self.approvals.retain(|asked| asked.call != Some(id));
         let Some(call) = call else { return };
@@ -417,6 +443,8 @@ impl StatusState {
 
     /// Closes the approval that did not name its call, if it can belong to no other call.
     fn answer_for(&mut self, call: &PendingCall) {
+        // By the arguments first. By the tool alone only if no other open call uses it: a guess
+        // could close the question of that call, and the user would not see it.
         if self.approvals.take(|asked| asked.is_for(call)).is_some() {
             return;
         }
@@ -432,10 +460,12 @@ impl StatusState {
         }
         self.revive(event);
         let mut pending = PendingQuestion::approval(event, &asked);
+        // A hook and the transcript may report one approval.
         if self.approvals.iter().any(|known| known.id == pending.id) {
             return;
         }
         let is_bare = pending.is_bare();
+        // Newest first: an agent asks for the call that it has just written.
         let mut calls = self.calls.iter().rev();
         if let Some(call) = calls.find(|call| is_bare || pending.is_for(call)) {
             pending.call.get_or_insert(call.id);
@@ -451,6 +481,7 @@ impl StatusState {
         }
         let Some(asked) = event.readable::<ApprovalRequested>() else { return false };
         let pending = PendingQuestion::approval(event, &asked);
+        // A result from before the request belongs to an earlier call of the same kind.
         let mut since = self.returned.iter().filter(|(_, at)| *at >= event.created_at);
         since.any(|(call, _)| pending.is_for(call))
     }
@@ -466,6 +497,8 @@ impl StatusState {
         if self.approvals.take(is_it).is_some() {
             return;
         }
+        // The decision names a call, and the approval named none. The call stays open: it may run
+        // only now.
         if let Some(call) = self.calls.take(|open| open.id == call_id) {
             self.answer_for(&call);
             self.calls.push(call);
@@ -495,6 +528,8 @@ impl StatusState {
         self.touch(event);
         let head: ChildHead = event.data.read().unwrap_or_default();
         let id = IdHash::from_id(&head.child_id);
+        // The newest report of a child replaces the one before, so that its age is that of the last
+        // sign.
         self.background_work.take(|(child, _)| *child == id);
         if is_working {
             self.exit = None;
@@ -510,6 +545,7 @@ impl StatusState {
             background: Option<u64>,
         }
         self.touch(event);
+        // The end of an older turn must not settle the questions of the one that is open.
         if change.is_late() {
             return;
         }
@@ -517,6 +553,8 @@ impl StatusState {
         let head: CompletedHead = event.data.read().unwrap_or_default();
         self.settle();
         self.work.turn_over(event.seq);
+        // An interruption and a death take background work with them. Else the agent's own count
+        // decides, and without a count nothing changes.
         let is_cut = matches!(told.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
         if is_cut || head.background == Some(0) {
             self.clear_background();

@@ -1,7 +1,8 @@
 //! Three lines for people: what it does now, what it did lately, what was last asked.
 //!
-//! Found without a model; one that was asked may have better words for the middle one. Secrets are taken out first, then everything that could disturb what is
-//! printed around, then what is too long.
+//! Found without a model; one that was asked may have better words for the middle one. Secrets are
+//! taken out first, then everything that could disturb what is printed around, then what is too
+//! long.
 
 use super::pending::QuestionText;
 use super::state::StatusState;

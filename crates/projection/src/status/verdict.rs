@@ -41,6 +41,8 @@ const ASKED: &str = "it has asked something and waits for the answer";
 
 /// What a session is doing at `now`.
 pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Verdict {
+    // Questions come before the turn and the background, which ask whether one stands. Readiness
+    // comes last: it looks whether anything stands at all.
     let mut scales = VerdictBuilder::new(state, observed, now);
     scales.exits();
     scales.approvals();
@@ -57,7 +59,10 @@ pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Ve
 /// It may be early, never late: a caller that weighs again at that time misses no change.
 pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Option<Time> {
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
+    // Without a known time every wait counts from `now` itself, so no later time can be named.
     let Some(last_at) = last_at(state, observed) else { return Some(now) };
+    // Every wait is counted from one of three times: the last activity, the end of the turn, and
+    // the last update of the registry. Their cross product is a superset of all changes.
     let ended_at = state.turn.end().map(|end| end.by.at);
     let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
     let begun = [Some(last_at), ended_at, registered_at].into_iter().flatten();
@@ -86,9 +91,13 @@ impl<'a> VerdictBuilder<'a> {
 
     fn verdict(self) -> Verdict {
         let VerdictBuilder { state, observed, mut standing, mut overruled, last_at, .. } = self;
+        // `Status` is ordered by priority. The sort is stable, so of equals the one gathered first
+        // leads.
         standing.sort_by_key(|evidence| (evidence.says, Reverse(rank(&evidence.confidence))));
         let first = standing.first().map(|evidence| (evidence.says, evidence.reason));
         let (status, reason) = first.unwrap_or((Status::Unknown, Reason::Nothing));
+        // Evidence for a lower status is kept with its reason: `explain` shows what was passed
+        // over.
         let rest = standing.partition_point(|evidence| evidence.says == status);
         for evidence in standing.split_off(rest) {
             let why = format!("{} goes before {}", status.as_str(), evidence.says.as_str());
@@ -96,6 +105,7 @@ impl<'a> VerdictBuilder<'a> {
         }
         let pending = state.approvals.iter().map(|asked| asked.id.clone());
         let pending = pending.filter(|_| status == Status::WaitingApproval);
+        // The turn of a dead process is open by its events, but no turn is under way.
         let is_on = matches!(status, Status::WaitingApproval | Status::Running | Status::Waiting);
         Verdict {
             status,
@@ -140,6 +150,8 @@ impl<'a> VerdictBuilder<'a> {
             let (reason, at) = (Reason::Gone, self.gone_at());
             let evidence =
                 self.beside(Status::Exited, reason, what, missing.source, Confidence::Medium, at);
+            // A file is written before its lock or its entry exists, so a fresh session is not
+            // missing yet.
             match self.observed.life() {
                 Life::Alive => self.overrule(evidence, "its process lives"),
                 _ if self.quiet() < SETTLE_SECS => {
@@ -151,6 +163,8 @@ impl<'a> VerdictBuilder<'a> {
         if let Some(exit) = &self.state.exit {
             let evidence =
                 self.event(exit, Status::Exited, Reason::Shutdown, "it said that it ended");
+            // A live process with an entry newer than the exit has the session open again, also
+            // before it writes a record.
             let registry = self.registry().filter(|registry| registry.updated_at > exit.at);
             match registry {
                 Some(_) if self.life == Life::Alive => {
@@ -199,9 +213,12 @@ impl<'a> VerdictBuilder<'a> {
 
     /// Why a question needs no answer any more, by what was seen beside the log.
     fn answered_beside(&self, asked: &PendingQuestion, word: RegistryWord) -> Option<&'static str> {
+        // Agents run their hooks without a user, too.
         if self.state.is_headless {
             return Some("nobody sits before it who could answer");
         }
+        // The registry knows an answer before any record does: agents record a decision when the
+        // call is done. An older entry proves nothing, except against a guess from the screen.
         let registry = self.registry().filter(|registry| registry.word.is_some())?;
         if registry.word == Some(word) {
             return None;
@@ -212,8 +229,10 @@ impl<'a> VerdictBuilder<'a> {
         (registry.updated_at > asked.event.at).then_some("the agent waits no longer")
     }
 
-    /// An open turn, and whatever the agent is busy with.
+    /// An open turn, and other work that the agent is busy with.
     fn turn(&mut self) {
+        // The registry is a file that is written after the fact. Where the turn ended later than
+        // its last update, it still says what was true before.
         let ended_at = self.state.turn.end().map(|end| end.by.at);
         let updated_at = self.registry().map(|registry| registry.updated_at);
         let is_over_since = updated_at.is_some() && ended_at > updated_at;
@@ -231,6 +250,8 @@ impl<'a> VerdictBuilder<'a> {
                 self.stand(evidence);
             }
         }
+        // Inside an open turn `running_reason` names a compaction; outside of one it is evidence of
+        // its own.
         if self.state.turn.is_open()
             && let Some(since) = self.state.turn.opened_by()
         {
@@ -248,10 +269,13 @@ impl<'a> VerdictBuilder<'a> {
         if self.is_asking() {
             return self.overrule(evidence, ASKED);
         }
+        // Escape may leave no record. The registry then says ready, later than any event.
         let idle = self.registry().filter(|registry| registry.word == Some(RegistryWord::Idle));
         if idle.is_some_and(|registry| registry.updated_at >= self.last_sign_at()) {
             return self.overrule(evidence, "the agent says that it is ready");
         }
+        // A long build may write nothing for an hour. So a turn is doubted only while it is unknown
+        // whether its process lives.
         if self.life == Life::Unknown {
             if self.quiet() >= UNKNOWN_SECS {
                 evidence.says = Status::Unknown;
@@ -265,6 +289,7 @@ impl<'a> VerdictBuilder<'a> {
         let says = evidence.says;
         self.stand(evidence);
         if says == Status::Running && self.life == Life::Alive {
+            // The newest call explains the silence. More of them would only make the list longer.
             for call in self.state.calls.iter().rev().take(1) {
                 let what = "a tool runs, and its process lives";
                 let reason = self.state.running_reason();
@@ -281,6 +306,7 @@ impl<'a> VerdictBuilder<'a> {
             Reason::Background,
             "the agent says that something runs in the background",
         );
+        // Inside an open turn background work is a part of it.
         if !self.state.turn.is_open()
             && let Some(sign) = self.state.background()
         {
@@ -289,6 +315,7 @@ impl<'a> VerdictBuilder<'a> {
             if self.is_asking() {
                 self.overrule(evidence, ASKED);
             } else if self.quiet() >= UNKNOWN_SECS {
+                // Not every agent records when background work ends; it must not run for ever.
                 self.overrule(evidence, "nothing was heard for an hour");
             } else {
                 self.stand(evidence);
@@ -317,6 +344,7 @@ impl<'a> VerdictBuilder<'a> {
                 self.overrule(evidence, "nobody sits before it who could say more");
             }
             Some(evidence) => {
+                // The next prompt may be recorded before the registry says busy.
                 let is_open = self.state.turn.is_open();
                 if is_open && evidence.at < self.last_sign_at() {
                     self.overrule(evidence, "something has happened since");
@@ -326,6 +354,7 @@ impl<'a> VerdictBuilder<'a> {
             }
             None => {}
         }
+        // Only where nothing else is known, as of a log without a turn. With one, its end decides.
         if self.standing.is_empty()
             && self.state.turn.state() == &TurnState::None
             && self.quiet() >= IDLE_SECS
@@ -343,6 +372,8 @@ impl<'a> VerdictBuilder<'a> {
         if secs_between(quiet_since, self.now) < IDLE_SECS {
             return self.stand(evidence);
         }
+        // Idle since the wait was over, not since the answer: `since` must not lie before the
+        // status.
         let at = after(quiet_since, IDLE_SECS);
         let what = format!("{}, and quiet since", evidence.what);
         let (says, reason) = (Status::Idle, Reason::Quiet);
@@ -354,12 +385,15 @@ impl<'a> VerdictBuilder<'a> {
         let what = "its answer is complete, and nobody sits before it";
         let quiet = self.quiet();
         let (says, reason) = match self.life {
+            // A process that lives may still be at work behind its answer, and one that is not seen
+            // may have gone only now.
             Life::Alive if quiet >= IDLE_SECS => (Status::Idle, Reason::Quiet),
             Life::Alive => (Status::Running, Reason::Turn),
             _ if quiet < SETTLE_SECS => (Status::Running, Reason::Turn),
             _ => (Status::Exited, Reason::RunOver),
         };
         let evidence = self.event(&end.by, says, reason, what);
+        // The record states the end of the turn. That the run is over with it is our conclusion.
         self.stand(Evidence { confidence: Confidence::Medium, ..evidence });
     }
 
@@ -391,6 +425,7 @@ impl<'a> VerdictBuilder<'a> {
         reason: Reason,
         what: &str,
     ) -> Option<Evidence> {
+        // Without a proven process the file may have been left by a killed agent.
         let registry = self.registry().filter(|registry| registry.word == Some(word))?;
         let confidence = sure(self.life == Life::Alive);
         let what = format!("{what} ({})", registry.path);
@@ -413,6 +448,7 @@ impl<'a> VerdictBuilder<'a> {
 
     /// When it was last known to live, which is when it may have ended.
     fn gone_at(&self) -> Time {
+        // Unlike `registry()`, this also takes the entry of a dead process: its time is still true.
         let updated_at = self.observed.registry.as_ref().map(|registry| registry.updated_at);
         updated_at.max(Some(self.last_at)).unwrap_or(self.now)
     }

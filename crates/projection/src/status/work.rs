@@ -83,6 +83,7 @@ impl RecentWork {
 
     /// Takes what a model made of the turns up to an event, unless another one is over since.
     pub(super) fn tell(&mut self, recent: &str, to_seq: u64) {
+        // A model answers late. Its words about fewer turns than are over would be out of date.
         if to_seq >= self.over_seq {
             self.told = Some(spoken(recent)).filter(|recent| !recent.is_empty());
         }
@@ -116,10 +117,12 @@ impl CallAction {
             }
             Object::Command(text) | Object::Host(text) => text.clone(),
             Object::Pattern { pattern, .. } => format!("for {pattern}"),
+            // An unknown tool is named: "used jira: PROJ-1" says more than its text alone.
             Object::Text(text) if used.deed != Deed::Other => text.clone(),
             Object::Text(text) => format!("{}: {text}", used.tool),
             Object::Nothing => used.tool.clone(),
         };
+        // "reads Read" makes no sense; without an object it "uses Read".
         let deed = match used.object {
             Object::Nothing => Deed::Other,
             _ => used.deed,
@@ -129,6 +132,7 @@ impl CallAction {
 
     /// Whether two calls do the same, as far as can be told.
     pub(super) fn is_same(&self, other: &CallAction) -> bool {
+        // Two calls of unknown tools may look alike and do different things.
         self == other && self.deed != Deed::Other
     }
 
