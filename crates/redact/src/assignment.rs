@@ -19,7 +19,7 @@ const REST_MAX: usize = 40;
 /// The longest type between a name and its value.
 const TYPE_MAX: usize = 40;
 
-/// Last words of names whose value describes a secret without being one: `token_count`.
+/// Last words of names that stand for a description of a secret, not for one: `token_count`.
 const ABOUT: &str = "\
     age algorithm arn at attempts budget cache checksum class column config count counts \
     digest dir enabled endpoint env error expires expiration expiry field file filename \
@@ -59,9 +59,11 @@ pub(crate) fn find_value(
     let (operator, from) = find_operator(text, &name)?;
     // `NAME=value` is a variable of a shell or a settings file: the value is never code.
     let is_variable = operator == Operator::TightEqual && is_upper(&text[name.clone()]);
+    // A value in quotes needs no test for code: code does not stand in quotes.
     if let Some(quoted) = quoted_value(text, from) {
         return is_secret(&text[quoted.clone()], check).then_some(quoted);
     }
+    // Only a colon has a type behind it: `password: &str = "…"`.
     if operator == Operator::Colon
         && let Some(quoted) = skip_type(text, from).and_then(|at| quoted_value(text, at))
     {
@@ -69,6 +71,8 @@ pub(crate) fn find_value(
     }
     let bare = bare_value(text, from, operator, is_variable);
     let bytes = &text[bare.clone()];
+    // Settings, tags and options hold no code. Behind other operators `token = next_token` is more
+    // likely than a secret without quotes.
     let is_plain = is_variable || matches!(operator, Operator::Tag | Operator::Blank);
     let is_found = is_secret(bytes, check)
         && (is_plain || !value::is_code(bytes, &text[keyword.clone()]))
@@ -91,6 +95,7 @@ fn find_name(text: &[u8], keyword: &Range<usize>) -> Option<Range<usize>> {
     }
     let front = &before[before.len() - front..];
     let last_word = front.trim_ascii_end_with(|byte| matches!(byte, b'_' | b'-'));
+    // Only `token` has such harmless namesakes: `page_password` is a password.
     let is_token = text[keyword.clone()].eq_ignore_ascii_case(b"token");
     let ends_with = |word: &str| {
         let at = last_word.len().checked_sub(word.len());
@@ -109,6 +114,10 @@ fn find_name(text: &[u8], keyword: &Range<usize>) -> Option<Range<usize>> {
 fn names_secret(text: &[u8], end: usize, rest_len: usize) -> bool {
     let rest = &text[end..end + rest_len];
     let Some(&first) = rest.first() else { return true };
+    // The rest of a name begins a new word at a separator or where the case rises:
+    //
+    //     token_prod   tokenProd   token2      yes
+    //     tokens       tokenize    TOKENIZER   no
     let is_new_word = !first.is_ascii_alphabetic()
         || (first.is_ascii_uppercase() && text[end - 1].is_ascii_lowercase());
     let begins_last = |&at: &usize| {
@@ -117,6 +126,7 @@ fn names_secret(text: &[u8], end: usize, rest_len: usize) -> bool {
     };
     let last = (0..rest.len()).rev().find(begins_last).unwrap_or(0);
     let last = &rest[last..];
+    // `rest` is not empty here, so `last` has at least one byte: the separator or a letter.
     let last = if last[0].is_ascii_alphanumeric() { last } else { &last[1..] };
     is_new_word && !ABOUT.split(' ').any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
 }
@@ -139,6 +149,8 @@ fn find_operator(text: &[u8], name: &Range<usize>) -> Option<(Operator, usize)> 
     let is_blank_before = sign > at;
     let rest = &text[sign..];
     let (operator, len) = match rest {
+        // A path of Rust or C++ and no assignment: `token::Kind`. Longer operators stand before the
+        // ones they begin with.
         [b':', b':', ..] => return None,
         [b':', b'=', ..] | [b'=', b'>', ..] => (Operator::Equal, 2),
         [b'=', b'=', b'=', ..] => (Operator::Equal, 3),
@@ -149,6 +161,8 @@ fn find_operator(text: &[u8], name: &Range<usize>) -> Option<(Operator, usize)> 
         _ => return None,
     };
     let from = skip_blanks(text, sign + len);
+    // A shell allows no blanks around `=`. With blanks it is code, and the value may be an
+    // expression.
     let is_tight = rest.first() == Some(&b'=') && len == 1 && sign == name.end && from == sign + 1;
     Some((if is_tight { Operator::TightEqual } else { operator }, from))
 }
@@ -156,6 +170,7 @@ fn find_operator(text: &[u8], name: &Range<usize>) -> Option<(Operator, usize)> 
 /// Returns where a value begins that has its type before it: `password: &str = "…"`.
 fn skip_type(text: &[u8], from: usize) -> Option<usize> {
     let rest = &text[from..text.len().min(from + TYPE_MAX)];
+    // The signs of types in Rust, Swift and TypeScript: `Option<&'a str>`, `string | null`.
     let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"&'<>[]_ |?.:".contains(&byte);
     let len = rest.iter().take_while(|&&byte| is_type(byte)).count();
     (rest.get(len) == Some(&b'=')).then(|| skip_blanks(text, from + len + 1))
@@ -172,6 +187,8 @@ fn quoted_value(text: &[u8], at: usize) -> Option<Range<usize>> {
     for (at, &byte) in text.iter().enumerate().skip(opening.end) {
         match byte {
             b'\\' => backslashes += 1,
+            // A quote without its end on the line may be an apostrophe. The rest of the line goes:
+            // rather too much than half a secret.
             b'\n' | b'\r' => return Some(opening.end..at),
             // Inside another string the opening quote has `escapes` backslashes, and so has the
             // closing one. A quote inside the value has more of them, and a backslash at the end
@@ -184,11 +201,13 @@ fn quoted_value(text: &[u8], at: usize) -> Option<Range<usize>> {
             _ => backslashes = 0,
         }
     }
+    // The window ends before the quote does; the tail of the finding continues it.
     Some(opening.end..text.len())
 }
 
 /// Returns a quote at `at`, with the backslashes that it has inside another string.
 fn find_quote(text: &[u8], at: usize) -> Option<Range<usize>> {
+    // JSON inside JSON inside JSON: each level doubles the backslashes and adds one (1, 3, 7).
     const BACKSLASHES_MAX: usize = 7;
     let rest = text.get(at..)?;
     let escapes = rest.iter().take(BACKSLASHES_MAX).take_while(|&&byte| byte == b'\\').count();
@@ -206,6 +225,7 @@ fn bare_value(text: &[u8], from: usize, operator: Operator, is_variable: bool) -
     };
     let rest = &text[from..];
     let len = rest.iter().take_while(|&&byte| !is_end(byte)).count();
+    // Punctuation at the end belongs to the sentence or the code around the value.
     let value = rest[..len].trim_ascii_end_with(|byte| b",;)]}.".contains(&byte));
     from..from + value.len()
 }

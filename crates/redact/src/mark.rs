@@ -28,6 +28,7 @@ pub(crate) struct Hash(u64);
 impl Marks {
     /// Returns the mark of the secret: its earlier one, else the next one of its kind.
     pub(crate) fn mark_for(&mut self, secret: &Hash, kind: &str) -> Cow<'_, str> {
+        // Asked before `entry`, which borrows the map.
         let is_full = self.by_secret.len() >= SECRETS_MAX;
         match self.by_secret.entry(secret.0) {
             Entry::Occupied(known) => Cow::Borrowed(known.into_mut()),
@@ -65,6 +66,7 @@ pub(crate) fn is_valid_kind(kind: &str) -> bool {
 
 /// Whether a mark begins in the range or directly after it. Such a place was redacted before.
 pub(crate) fn touches_mark(text: &[u8], range: &Range<usize>) -> bool {
+    // A mark that begins at the very end of the range reaches `OPEN.len()` bytes beyond it.
     let reach = &text[range.start..(range.end + OPEN.len()).min(text.len())];
     reach.windows(OPEN.len()).any(|part| part == OPEN)
 }

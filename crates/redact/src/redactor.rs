@@ -47,6 +47,7 @@ impl Redactor {
         stream.held.push_str(piece);
         if stream.held.len() >= stream.step_min {
             self.advance(stream, false, out);
+            // `forget` moves the offsets by as many bytes as are removed here.
             stream.held.drain(..stream.scan.forget());
         }
     }

@@ -26,7 +26,7 @@ pub struct Rule {
     pub begins: Begins,
     #[serde(default, skip_serializing_if = "is_default")]
     pub continues: Continues,
-    /// Parts of names, in any case, whose value is a secret: `NAME=value`, `"name": "value"`.
+    /// Parts of the names of secrets, in any case: `NAME=value`, `"name": "value"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     #[serde(default, skip_serializing_if = "is_default")]

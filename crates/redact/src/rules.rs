@@ -133,6 +133,8 @@ impl Rules {
         // Overlapping: `access_token` must not hide `token`, which belongs to other rules.
         for hit in self.keywords.find_overlapping_iter(reach) {
             let keyword = range.start + hit.start()..range.start + hit.end();
+            // A keyword at or after `range.end` is found by the next search. One inside of a mark,
+            // as `token` in `[redacted:token]`, is our own word.
             if keyword.start >= range.end || is_in_mark(text, keyword.start) {
                 continue;
             }
@@ -142,6 +144,8 @@ impl Rules {
                 let window_end = (keyword.start + WINDOW).min(text.len());
                 bytes_examined += (window_end - keyword.start) as u64;
                 let found_match = self.rules[place].find(&text[..window_end], &keyword);
+                // Text that was redacted before stays as it is, so that redacting twice changes
+                // nothing.
                 if let Some((whole, secret, tail)) = found_match
                     && !touches_mark(text, &whole)
                 {

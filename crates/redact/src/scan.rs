@@ -35,7 +35,7 @@ pub(crate) struct Scan {
     open: Option<OpenSecret>,
 }
 
-/// A secret whose end is not settled.
+/// A secret without a settled end.
 #[derive(Clone, Debug)]
 struct OpenSecret {
     /// The first of the rules that found it.
@@ -67,6 +67,8 @@ impl Scan {
             bytes_examined = rules.search(text.as_bytes(), range, |finding| pending.push(finding));
             self.searched = search_to;
         }
+        // The order must hold: findings are applied before text is written, or a secret that begins
+        // before `settled` would be written with it.
         let settled = if is_all { self.searched } else { settled_before(text, self.searched) };
         self.settle(rules, marks, text, settled, out);
         if is_all {
@@ -82,6 +84,8 @@ impl Scan {
     /// caller removes as many bytes from the beginning of the text.
     pub(crate) fn forget(&mut self) -> usize {
         let gone = std::mem::take(&mut self.emitted);
+        // `emitted` never passes the search, a pending finding or the end of the open secret, so no
+        // offset falls below zero.
         self.searched -= gone;
         for finding in &mut self.pending {
             finding.range = finding.range.start - gone..finding.range.end - gone;
@@ -111,6 +115,8 @@ impl Scan {
         let findings: Vec<Finding> = self.pending.drain(..count).collect();
         for finding in findings {
             let start = finding.range.start;
+            // Follow the open secret up to this finding first: only then is it known whether they
+            // overlap.
             self.grow(text.as_bytes(), start);
             match &mut self.open {
                 Some(open) if open.reaches(start) => open.merge(&finding),
@@ -121,6 +127,7 @@ impl Scan {
                 }
             }
         }
+        // Not beyond `settled`: `step` looks ahead, and the text there may be incomplete.
         self.grow(text.as_bytes(), settled);
         if self.open.as_ref().is_some_and(|open| !open.reaches(settled)) {
             self.close(rules, marks, text, out);
@@ -134,6 +141,8 @@ impl Scan {
             && from < up_to
         {
             open.tail = tail.step(text, from).map(|to| (tail, to));
+            // At the end of the tail nothing is added: a merged finding may reach further than the
+            // tail.
             open.end = open.end.max(open.tail.map_or(0, |(_, to)| to));
         }
     }
@@ -141,6 +150,7 @@ impl Scan {
     /// Writes the text before `to`, or adds it to the hash of the open secret.
     fn emit(&mut self, text: &str, to: usize, out: &mut dyn FnMut(Piece<'_>)) {
         match &mut self.open {
+            // Inside of a secret text is only hashed: a key of any length needs no memory.
             Some(open) => open.hash.add(&text.as_bytes()[self.emitted..to]),
             None if to > self.emitted => out(Piece::Kept(&text[self.emitted..to])),
             None => {}
@@ -157,6 +167,7 @@ impl Scan {
         out: &mut dyn FnMut(Piece<'_>),
     ) {
         let Some(end) = self.open.as_ref().map(|open| open.end) else { return };
+        // The rest of the secret has to be in the hash before the mark is chosen by it.
         self.emit(text, end, out);
         if let Some(open) = self.open.take() {
             out(Piece::Mark(&marks.mark_for(&open.hash, rules.kind(open.rule))));
@@ -187,6 +198,7 @@ impl OpenSecret {
     /// Merges an overlapping finding into this secret. A tail that has begun is kept: replacing
     /// it would make the end depend on the order of the findings.
     fn merge(&mut self, finding: &Finding) {
+        // The earliest rule names the kind, so that the order of findings makes no difference.
         self.rule = self.rule.min(finding.rule);
         self.end = self.end.max(finding.range.end);
         if self.tail.is_none() {

@@ -40,9 +40,11 @@ impl Tail {
 fn next_key_line(rest: &[u8]) -> Option<usize> {
     let mut line_len = 0;
     for (at, &byte) in rest.iter().enumerate().take(KEY_GAP_MAX + KEY_LINE_MIN) {
+        // A dash begins the end marker; no line of a key has one.
         if byte == b'-' {
             return None;
         }
+        // A line number or an indent is shorter than a line of a key and starts the count anew.
         line_len = if is_key_byte(byte) { line_len + 1 } else { 0 };
         if line_len == KEY_LINE_MIN {
             return Some(at + 1 - line_len);
@@ -57,6 +59,7 @@ fn key_end(rest: &[u8]) -> Option<usize> {
     let end = near.windows(KEY_END.len()).position(|part| part == KEY_END)?;
     let words = end + KEY_END.len();
     let behind = &rest[words..rest.len().min(words + KEY_GAP_MAX)];
+    // The marker may be cut off. Then the secret ends with what is there.
     let dashes = behind.iter().position(|&byte| byte == b'-').unwrap_or(behind.len());
     let len = behind[dashes..].iter().take(5).take_while(|&&byte| byte == b'-').count();
     Some(words + dashes + len)

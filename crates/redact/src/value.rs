@@ -68,6 +68,9 @@ pub(crate) fn is_code(value: &[u8], keyword: &[u8]) -> bool {
 
 /// Whether the value is a placeholder: `<your-token>`, `$TOKEN`, `xxxx`, `example`.
 fn is_placeholder(value: &[u8]) -> bool {
+    // Forms of shells, templates and manuals, by their first and last bytes:
+    //
+    //     $NAME ${NAME} $(cmd)   <name>   {name} {{name}}   %s %(name)s %NAME%   [name]   name...
     let has_form = match value {
         [] | [b'$' | b'<' | b'{' | b'%'] => true,
         [b'$' | b'<' | b'{', next, ..] => is_word_byte(*next) || b"{(<%".contains(next),
@@ -75,6 +78,7 @@ fn is_placeholder(value: &[u8]) -> bool {
         [b'[', .., b']'] | [b'(', .., b')'] => true,
         _ => value.ends_with(b"...") || value.ends_with("…".as_bytes()),
     };
+    // Bounded: a token of a whole window would be searched for each of the words.
     let beginning = &value[..value.len().min(PLACEHOLDER_MAX)];
     let lower = beginning.to_ascii_lowercase();
     has_form
@@ -112,6 +116,7 @@ fn has_mixed_signs(value: &[u8]) -> bool {
     if count(u8::is_ascii_digit) > 0 {
         return letters > 0;
     }
+    // Without a digit both cases have to make up a quarter each; `nextPageToken` has few capitals.
     value.len() >= 16 && upper * 4 >= letters && lower * 4 >= letters
 }
 
@@ -152,11 +157,13 @@ fn is_words(value: &[u8]) -> bool {
 /// Whether capitals appear only where words begin: `nextPageToken`, `HTTP`.
 fn has_one_case(letters: &[u8]) -> bool {
     let upper = letters.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    // At most one capital in four letters, rounded up, so that a short `aB` is a word, too.
     upper == letters.len() || upper * 4 <= letters.len() + 3
 }
 
 /// Whether a person could have chosen the value as a password.
 fn is_password(value: &[u8]) -> bool {
+    // "Password: Required" is a form, not a password.
     let is_label = value.first().is_some_and(u8::is_ascii_uppercase)
         && value[1..].iter().all(u8::is_ascii_lowercase);
     value.len() >= PASSWORD_MIN && !is_label && !contains(value, b"://")

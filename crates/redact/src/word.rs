@@ -29,7 +29,7 @@ pub(crate) fn is_in_mark(text: &[u8], at: usize) -> bool {
     before.last() != Some(&b']') && last_mark(before).is_some()
 }
 
-/// Whether the text ends with an escape whose last byte looks like a letter of a word: `\n` as
+/// Whether the text ends with an escape that looks like a letter of a word at its end: `\n` as
 /// JSON writes it, `ESC [ 3 2 m` as a terminal receives it.
 pub(crate) fn ends_escape(text: &[u8]) -> bool {
     if let [.., b'\\', b'n' | b'r' | b't'] = text {
