@@ -42,6 +42,8 @@ impl ModelAnswer {
     /// Finds the last object in a text that has content; `None` if there is none.
     pub(crate) fn find_last(text: &str) -> Option<ModelAnswer> {
         let text = tail(text, ANSWER_CHARS_MAX);
+        // Behind the last closing tag: the thoughts may hold drafts of the object, and some
+        // templates leave out the opening tag.
         let behind = |end: &&str| text.rfind(*end).map(|place| place + end.len());
         let spoken = THOUGHT_ENDS.iter().filter_map(behind).max().unwrap_or(0);
         objects(&text[spoken..]).filter(|answer| !answer.is_empty()).last()
@@ -57,6 +59,7 @@ fn objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
     let mut from = 0;
     let mut beginnings = 0;
     std::iter::from_fn(move || {
+        // A brace may be prose or code. Each is tried, and one that begins no object is skipped.
         while let Some(place) = text[from..].find('{') {
             beginnings += 1;
             if beginnings > BEGINNINGS_MAX {
@@ -66,6 +69,8 @@ fn objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
             let mut values = serde_json::Deserializer::from_str(&text[from..]).into_iter();
             match values.next() {
                 Some(Ok(answer)) => {
+                    // Behind the whole object, so that the objects inside of it are not taken for
+                    // answers.
                     from += values.byte_offset();
                     return Some(answer);
                 }
@@ -79,6 +84,7 @@ fn objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
 /// Reads a string; a value of another type counts as absent.
 fn lenient<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(value)?;
+    // One bad member must not cost the whole answer: models often get one type wrong.
     Ok(value.as_str().map(str::to_owned))
 }
 

@@ -45,6 +45,7 @@ impl Client {
             .timeout_global(Some(settings.timeout()))
             // The key and the text are meant for this endpoint only.
             .max_redirects(0)
+            // Statuses are told apart in `refusal`, where a redirect counts as a refusal.
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .user_agent(USER_AGENT);
@@ -73,6 +74,7 @@ impl Client {
         if let Some(failure) = refusal(&reply) {
             return Err(failure);
         }
+        // The limit holds back an endpoint that never stops sending.
         let body = reply.body_mut().with_config().limit(REPLY_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| AskError::Failed(error.to_string()))?;
         let answer = self.dialect.parse_reply(&body);
@@ -83,6 +85,7 @@ impl Client {
 fn refusal(reply: &Response<Body>) -> Option<AskError> {
     let status = reply.status().as_u16();
     let seconds = reply.headers().get("retry-after");
+    // `retry-after` may also be a date. Then it counts as absent, and the usual pause applies.
     let seconds = seconds.and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let retry_after = seconds.map(Duration::from_secs);
     match status {
@@ -90,6 +93,7 @@ fn refusal(reply: &Response<Body>) -> Option<AskError> {
         401 | 403 => Some(AskError::KeyRefused { status }),
         // 529 is Anthropic's status for "overloaded".
         429 | 503 | 529 => Some(AskError::Busy { status, retry_after }),
+        // May be different the next time; any other status is about the request itself.
         408 | 500.. => Some(AskError::Failed(format!("status {status}"))),
         _ => Some(AskError::Refused { status }),
     }
@@ -99,6 +103,7 @@ fn unsent(error: ureq::Error) -> AskError {
     use ureq::Timeout::{Connect, Resolve};
     let words = error.to_string();
     match error {
+        // No byte of the request was sent: these fail before the connection stands.
         ureq::Error::HostNotFound
         | ureq::Error::ConnectionFailed
         | ureq::Error::ConnectProxyFailed(_)
@@ -108,6 +113,7 @@ fn unsent(error: ureq::Error) -> AskError {
         ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             AskError::Unreachable(words)
         }
+        // All else may have happened after the request was sent, so it counts as a try.
         _ => AskError::Failed(words),
     }
 }

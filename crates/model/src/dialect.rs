@@ -99,6 +99,7 @@ impl Dialect {
                 (&choice["message"]["content"], &choice["finish_reason"])
             }
         };
+        // An answer that was cut at the limit may end in the middle of a fact.
         let is_cut = matches!(end.as_str(), Some("length" | "model_length" | "max_tokens"));
         let answer = match content {
             Value::String(text) => text.clone(),

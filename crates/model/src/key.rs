@@ -66,8 +66,11 @@ impl ModelSettings {
 
 fn read(path: &Path) -> Result<String, KeyError> {
     let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
+    // Opened first and asked for its mode afterwards: another file cannot take its place in
+    // between.
     let file = File::open(path).map_err(unreadable)?;
     let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+    // Any right of the group or of others, also to write: they could plant a key of their own.
     if mode & 0o077 != 0 {
         return Err(KeyError::NotPrivate { path: path.to_owned(), mode });
     }

@@ -73,12 +73,14 @@ impl Question {
         for event in events {
             let event = event?;
             is_guessed |= event.confidence == Confidence::Low;
+            // Redacted before `SessionText` cuts it: half a secret is not recognised as one.
             text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
             text.take_full().into_iter().for_each(|part| ends.push(part));
         }
         text.finish().into_iter().for_each(|part| ends.push(part));
         let Some(transcript) = ends.joined() else { return Ok(None) };
         let facts = &known.facts[..known.facts.len().min(KNOWN_MAX)];
+        // One line about recent work needs no facts beside it.
         let mut text = String::new();
         if purpose == Purpose::Digest {
             let mut found = String::new();
@@ -120,6 +122,7 @@ impl Question {
             ..ModelWords::default()
         };
         match self.purpose {
+            // An answer without what was asked for is not usable; `?` makes it junk.
             Purpose::Recent => {
                 let recent = clean(answer.recent.as_deref()?)?;
                 Some(ModelWords { recent: Some(recent), ..words })

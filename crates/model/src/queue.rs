@@ -95,7 +95,7 @@ impl PendingAsk {
 /// What the caller has to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NextAsk {
-    /// PendingAsk this now.
+    /// Ask this now.
     Ask(PendingAsk),
     /// Come back at this time.
     At(Time),
@@ -171,6 +171,8 @@ impl QuestionQueue {
         if queue.version != VERSION {
             return None;
         }
+        // The program was killed while the request was out. The user may have paid for its answer,
+        // so it is not asked again without end.
         for ask in queue.waiting.iter_mut().filter(|ask| ask.is_out) {
             ask.is_out = false;
             ask.interrupted += 1;
@@ -216,6 +218,7 @@ impl QuestionQueue {
         if self.endpoint == endpoint {
             return;
         }
+        // A queue without an endpoint so far holds no question that was meant for another one.
         if !self.endpoint.is_empty() {
             self.since = now;
             self.sessions.clear();
@@ -227,6 +230,7 @@ impl QuestionQueue {
 
     /// Applies the event at a journal position.
     pub fn apply(&mut self, position: u64, event: &Event, now: Time) {
+        // Also for events that are left out: the reader of the journal goes on from here.
         self.position = self.position.max(position);
         let is_history = event.created_at < self.since || is_before(event.created_at, now, HISTORY);
         // Inherited events of a fork were asked about in the session they come from.
@@ -235,6 +239,7 @@ impl QuestionQueue {
         }
         let id = &event.session_id;
         if !self.sessions.contains_key(id) {
+            // Settings and status alone are worth no question and no place among the sessions.
             if !starts_tracking(&event.kind) {
                 return;
             }
@@ -246,8 +251,10 @@ impl QuestionQueue {
         if is_recent && begins_turn(event) {
             self.ask_recent(id, now);
         }
+        // `ask_recent` goes before `add`: the turn it asks about ends before this prompt.
         let gathered = self.sessions.get_mut(id).expect("it was just put there");
         gathered.add(event, now);
+        // The end of an epoch always cuts a range: a question must not reach over two epochs.
         let is_over = matches!(event.kind, Kind::EpochClosed | Kind::SessionExited);
         let is_worth_it = is_over || gathered.is_enough();
         let digest = if is_worth_it { gathered.take() } else { None };
@@ -264,6 +271,8 @@ impl QuestionQueue {
         let Some(soonest) = self.waiting.iter().map(|ask| ask.not_before).min() else {
             return NextAsk::Nothing;
         };
+        // The latest of three times counts: the question, the pause of the endpoint and the rate
+        // limit.
         let in_pause = self.trouble.as_ref().map(|trouble| trouble.until);
         // With a full minute, the oldest request that still counts decides when it has room.
         let full = self.sent.len().checked_sub(requests_per_minute.max(1) as usize);
@@ -272,6 +281,7 @@ impl QuestionQueue {
         if let Some(earliest) = earliest.filter(|earliest| *earliest > now) {
             return NextAsk::At(earliest);
         }
+        // In the order of the queue, not by time: a question that has to wait lets others pass.
         let due = self.waiting.iter().find(|ask| ask.not_before <= now);
         due.cloned().map_or(NextAsk::At(soonest), NextAsk::Ask)
     }
@@ -279,6 +289,8 @@ impl QuestionQueue {
     /// Marks a question as in flight. The caller must save the queue before it sends the request:
     /// otherwise a crash would hide that the request may have been sent.
     pub fn begin(&mut self, ask: &PendingAsk, now: Time) {
+        // A time in the future comes from a clock that was set back; it would block the rate for as
+        // long.
         self.sent.retain(|sent| !is_before(*sent, now, MINUTE) && *sent <= now);
         self.sent.push_back(now);
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.is_same(ask)) {
@@ -290,10 +302,13 @@ impl QuestionQueue {
     /// Applies the outcome of a question.
     pub fn finish(&mut self, ask: &PendingAsk, ended: &AskOutcome, now: Time) {
         let place = self.waiting.iter().position(|waiting| waiting.is_same(ask));
+        // The question may be gone: the endpoint was switched while its request was out.
         let Some(mut ask) = place.and_then(|place| self.waiting.remove(place)) else { return };
         ask.is_out = false;
         let tries_max = match ended {
             AskOutcome::Moot => return,
+            // `begin` was not called, so the try is counted here. Else an unreadable range would be
+            // tried for ever.
             AskOutcome::Unread => {
                 ask.tries += 1;
                 TRIES_MAX
@@ -303,6 +318,7 @@ impl QuestionQueue {
                 self.answered += 1;
                 return;
             }
+            // The endpoint works. A model that missed the format often misses it again.
             AskOutcome::Junk => {
                 self.trouble = None;
                 JUNK_TRIES_MAX
@@ -317,6 +333,8 @@ impl QuestionQueue {
                     | AskError::Busy { .. }
                     | AskError::KeyRefused { .. } => {
                         ask.tries = ask.tries.saturating_sub(1);
+                        // To the front: it keeps its turn, and the pause of the endpoint holds it
+                        // back.
                         self.waiting.push_front(ask);
                         return;
                     }
@@ -339,10 +357,12 @@ impl QuestionQueue {
         }
         let failures = self.trouble.as_ref().map_or(0, |trouble| trouble.failures) + 1;
         let is_wished = matches!(failure, AskError::Busy { retry_after: Some(_), .. });
+        // A second at least: an endpoint that says 0 would be asked in a loop.
         let rest = match failure {
             AskError::Busy { retry_after: Some(wish), .. } => {
                 (*wish).clamp(Duration::from_secs(1), RETRY_AFTER_MAX)
             }
+            // A wrong key stays wrong until the user changes it.
             AskError::KeyRefused { .. } => PAUSE_MAX,
             _ => pause(failures),
         };
@@ -358,6 +378,8 @@ impl QuestionQueue {
         let is_waiting = |ask: &&mut PendingAsk| {
             ask.purpose == Purpose::Recent && ask.session == *id && !ask.is_out
         };
+        // One question about the newest turns instead of several about older ones. A question that
+        // is out keeps its range, which its answer will name.
         if let Some(waiting) = self.waiting.iter_mut().find(is_waiting) {
             (waiting.from_seq, waiting.to_seq) = range;
             return;
@@ -369,6 +391,7 @@ impl QuestionQueue {
 
     fn enqueue(&mut self, purpose: Purpose, id: &SessionId, range: (u64, u64), not_before: Time) {
         if self.waiting.len() >= WAITING_MAX {
+            // The answer of one that is out may arrive at any moment, so it is not given up.
             let oldest = self.waiting.iter().position(|ask| !ask.is_out);
             oldest.and_then(|oldest| self.waiting.remove(oldest));
             self.given_up += 1;
@@ -389,6 +412,7 @@ impl QuestionQueue {
         if self.sessions.len() < SESSIONS_MAX {
             return;
         }
+        // By when it was heard of, not by its own times: history may be read in any order.
         let oldest = self.sessions.iter().min_by_key(|(_, gathered)| gathered.heard_at);
         let Some((id, at)) = oldest.map(|(id, gathered)| (id.clone(), gathered.heard_at)) else {
             return;

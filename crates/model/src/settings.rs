@@ -90,6 +90,8 @@ impl ModelSettings {
     }
 
     pub(crate) fn is_on_this_machine(&self) -> bool {
+        // "http://[::1]:8080/v1" split at '/':  "http:"  ""  "[::1]:8080"  "v1"
+        // An IPv6 address has colons of its own, so it stands in brackets.
         let host = self.endpoint().split('/').nth(2).unwrap_or_default();
         let name = match host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),

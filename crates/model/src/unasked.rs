@@ -56,6 +56,7 @@ impl UnaskedEvents {
             Kind::AssistantMessage => {
                 event.readable::<AssistantMessage>().map(|answer| answer.content.joined_text())
             }
+            // Little said and much done is worth a question, too: work counts by its bytes.
             Kind::ToolCall | Kind::ToolResult | Kind::Error => Some(String::new()),
             _ => None,
         };
@@ -81,6 +82,7 @@ impl UnaskedEvents {
     /// Takes the range of new events, if there are any. Later events start a new range.
     pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
         let range = (self.from_seq, self.to_seq);
+        // The range moves on even if it is empty: notes and settings alone are worth no question.
         let is_anything = self.bytes > 0;
         (self.from_seq, self.chars, self.bytes) = (self.to_seq + 1, 0, 0);
         is_anything.then_some(range)
