@@ -40,6 +40,8 @@ impl Backlog {
             return;
         }
         for row in rows {
+            // Once it is full, the rest of the commit is left out as well: the indexer takes runs
+            // without a gap.
             if self.bytes >= BACKLOG_BYTES_MAX {
                 break;
             }
@@ -54,6 +56,8 @@ impl Backlog {
     pub(crate) fn take(&mut self, from: u64, count: usize) -> Vec<UnindexedEvent> {
         let mut taken = Vec::new();
         while let Some(first) = self.events.front() {
+            // Another process may have committed in between, or this backlog was full: a gap ends
+            // the run, and the store has what is missing.
             let is_next = first.position == from + taken.len() as u64;
             if first.position >= from && (!is_next || taken.len() == count) {
                 break;

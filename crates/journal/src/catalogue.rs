@@ -115,6 +115,8 @@ pub(crate) fn sessions(
             if !filter.matches(&row) {
                 continue;
             }
+            // One match more than fits proves that there is a next page, which then begins behind
+            // the last item of this one.
             if items.len() == limit {
                 return Ok(SessionPage { items, next: last.map(encode_cursor) });
             }
@@ -127,9 +129,10 @@ pub(crate) fn sessions(
     }
 }
 
-/// The one session whose id, or whose provider's id, is `prefix` or begins with it.
+/// The one session that has an id, its own or its provider's, that is `prefix` or begins with it.
 pub(crate) fn resolve(reader: &dyn StoreReader, prefix: &str) -> Result<SessionInfo, ReadError> {
     const CANDIDATES_MAX: usize = 20;
+    // A whole id always wins, even if other ids begin with it.
     if let Ok(id) = SessionId::new(prefix)
         && let Some(row) = reader.session(&id)?
     {
@@ -140,6 +143,7 @@ pub(crate) fn resolve(reader: &dyn StoreReader, prefix: &str) -> Result<SessionI
         return Err(ReadError::BadArgument { argument, expected: "the beginning of a session id" });
     }
     let mut rows = reader.sessions_with_prefix(prefix, CANDIDATES_MAX)?;
+    // The same for the provider's id, unless two sessions share it: then the user has to choose.
     let exact: Vec<_> =
         rows.iter().filter(|row| row.provider_session_id.as_deref() == Some(prefix)).collect();
     if let [row] = exact[..] {
@@ -156,6 +160,7 @@ pub(crate) fn resolve(reader: &dyn StoreReader, prefix: &str) -> Result<SessionI
 }
 
 fn encode_cursor(place: SessionCursor) -> String {
+    // The number tells sessions apart that were last active at the same instant.
     format!("{}:{}", place.last_at.nanos(), place.number)
 }
 

@@ -68,6 +68,8 @@ pub(crate) fn dependent_forks(
     session_id: &SessionId,
 ) -> Result<Vec<SessionRow>, StorageError> {
     let mut children = reader.children(session_id)?;
+    // A child run or a resumed session names a parent too, but shows none of its events: it
+    // survives the deletion as it is.
     children.retain(|row| row.base_seq > 0);
     Ok(children)
 }
@@ -91,6 +93,8 @@ impl<'a> CommitPlan<'a> {
         cache: &'a mut WriterCache,
         check_ids: bool,
     ) -> Result<CommitPlan<'a>, AppendError> {
+        // The write transaction is open, so no other process can commit between this check and the
+        // commit itself: from here on the cache is what the store has.
         cache.catch_up(reader)?;
         let tail = cache.tail;
         let last_number = reader.last_number()?;
@@ -118,6 +122,8 @@ impl<'a> CommitPlan<'a> {
         packed_ahead: Option<&[PackedEvent]>,
     ) -> ChangeSet {
         let CommitPlan { mut changes, events, .. } = self;
+        // Fewer events are left if the batch repeated recorded ones, and then the events no longer
+        // pair up with what was packed.
         let packed = match packed_ahead.filter(|ahead| ahead.len() == events.len()) {
             Some(ahead) => ahead.to_vec(),
             None => {
@@ -139,6 +145,8 @@ impl<'a> CommitPlan<'a> {
     /// Adds a batch to the plan, or refuses it and leaves the plan as it was.
     pub(crate) fn stage_batch(&mut self, batch: &PreparedBatch) -> Result<Receipt, AppendError> {
         let mut staged = StagedBatch { last_number: self.last_number, ..StagedBatch::default() };
+        // The cheap refusals come first: a batch that has lost a race stops before any event is
+        // compared.
         self.check_expected_tails(&staged, batch)?;
         self.move_source(&mut staged, batch)?;
         self.prefetch_ids(&staged, batch)?;
@@ -151,6 +159,7 @@ impl<'a> CommitPlan<'a> {
                 PreparedItem::Ancestry(ancestry) => self.import_ancestry(&mut staged, ancestry)?,
             }
         }
+        // Only now, because an import may name a parent that one of its later items brings.
         self.require_parents(&staged, batch)?;
         self.accept_batch(staged);
         Ok(Receipt { events })
@@ -171,6 +180,7 @@ impl<'a> CommitPlan<'a> {
         at: Time,
         copies: &[ForkCopy],
     ) -> Result<(), AppendError> {
+        // An empty batch stands for "nothing staged": the writer commits a deletion alone.
         let row = self
             .session_row(&StagedBatch::default(), session_id)?
             .ok_or_else(|| AppendError::SessionNotFound(session_id.clone()))?;
@@ -194,6 +204,8 @@ impl<'a> CommitPlan<'a> {
         mut fork: SessionRow,
         inherited: impl Iterator<Item = &'c (Arc<Draft>, u64)>,
     ) {
+        // New positions at the end of the log, old numbers within the fork: a follower of the fork
+        // that has delivered these `seq` skips them.
         for (draft, seq) in inherited {
             self.tail += 1;
             self.events.push(StagedEvent {
@@ -203,6 +215,7 @@ impl<'a> CommitPlan<'a> {
                 draft: Arc::clone(draft),
             });
         }
+        // Reading the fork no longer looks for its parent.
         fork.base_seq = 0;
         self.put_session_row(fork);
     }
@@ -232,6 +245,7 @@ impl<'a> CommitPlan<'a> {
     }
 
     fn put_session_row(&mut self, row: SessionRow) {
+        // One row per session and commit: the store writes each of them, and only the last is true.
         match self.sessions.get(&row.id) {
             Some(index) => self.changes.sessions[*index] = row,
             None => {
@@ -266,6 +280,9 @@ impl<'a> CommitPlan<'a> {
         for tail in &batch.expected {
             let row = self.session_row(staged, &tail.session_id)?;
             let actual = row.as_ref().map_or(0, |row| row.tail_seq);
+            // The number alone is not enough for a batch that was submitted before the one it
+            // builds on was answered: another writer may have filled the same `seq` with another
+            // event.
             let is_event_there = match (row, tail.event_id) {
                 (Some(row), Some(id)) => self.seq_of_event(&row, id)? == Some(tail.seq),
                 (None, Some(_)) => false,
@@ -306,13 +323,15 @@ impl<'a> CommitPlan<'a> {
         Ok(())
     }
 
-    /// Looks all ids of the batch up at once in sessions whose ids are not cached yet: one pass
-    /// over a long session instead of one lookup per event.
+    /// Looks all ids of the batch up at once where a session has no cached ids yet: one pass over a
+    /// long session instead of one lookup per event.
     fn prefetch_ids(
         &mut self,
         staged: &StagedBatch,
         batch: &PreparedBatch,
     ) -> Result<(), AppendError> {
+        // A session without a cached row counts as not cached: the number that leads to its ids is
+        // in the row.
         let is_cached = |session_id: &SessionId| {
             let row = self.cache.sessions.get(session_id);
             row.is_some_and(|row| self.cache.ids.has_session(row.number))
@@ -344,6 +363,8 @@ impl<'a> CommitPlan<'a> {
     ) -> Result<EventReceipt, AppendError> {
         let draft = &*new.draft;
         let parent = draft.readable::<SessionStarted>().and_then(|started| started.parent);
+        // An observed event happened whatever it names as its parent, so these two refusals are for
+        // hosts only.
         let parent = parent.filter(|_| batch.mode == AppendMode::Hosted);
         if parent.as_ref().is_some_and(|parent| parent.session_id == draft.session_id) {
             return Err(AppendError::SameSession(draft.session_id.clone()));
@@ -359,6 +380,8 @@ impl<'a> CommitPlan<'a> {
         let mut row = match known {
             Some(row) => row,
             None => {
+                // Asked only for an unknown session: a deleted one has no row, and an existing one
+                // was not deleted.
                 if let Some(at) = self.reader.tombstone(&draft.session_id)? {
                     if batch.mode == AppendMode::Hosted {
                         return Err(AppendError::Deleted(draft.session_id.clone(), at));
@@ -383,6 +406,8 @@ impl<'a> CommitPlan<'a> {
             return Err(AppendError::SessionExists(row.id));
         }
         let next = row.tail_seq + 1;
+        // A gap or a repeat would make the numbers of an imported history mean other events than in
+        // the journal it came from.
         if let Some(found) = new.seq.filter(|seq| *seq != next) {
             let session_id = draft.session_id.clone();
             return Err(AppendError::BadSeq { session_id, expected: next, found });

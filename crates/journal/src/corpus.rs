@@ -12,7 +12,7 @@ use crate::read::{Lineage, salvage_event};
 use crate::store::{Direction, SeqRange, Store, StoreReader, StoredEvent};
 use crate::{ReadError, Recorded};
 
-/// UnindexedEvent events that are taken in one go.
+/// Unindexed events that are taken in one go.
 const FRESH_MAX: usize = 256;
 
 /// A store, event by event and by position. Damaged events are read as what is left of them.
@@ -40,6 +40,7 @@ impl Corpus for StoreCorpus<'_> {
         direction: Direction,
     ) -> Result<Vec<Recorded>, ReadError> {
         let reader = self.store.reader()?;
+        // The integers of SQLite have a sign, so the largest position is that of an `i64`.
         let (mut from, mut to) = (*range.start(), (*range.end()).min(i64::MAX as u64));
         loop {
             let rows = reader.positions(SeqRange { from, to, order: direction })?;
@@ -70,6 +71,8 @@ impl Corpus for StoreCorpus<'_> {
     fn position(&self, session_id: &SessionId, id: &EventId) -> Result<Option<u64>, ReadError> {
         let reader = self.store.reader()?;
         let Some(row) = reader.session(session_id)? else { return Ok(None) };
+        // Only the session's own event: an id may be stored under another session, which this one
+        // does not show.
         let place = reader.locate(id)?.filter(|(number, _)| *number == row.number);
         let Some((number, seq)) = place else { return Ok(None) };
         let range = SeqRange { from: seq, to: seq, order: Direction::OldestFirst };
@@ -94,7 +97,7 @@ impl StoreCorpus<'_> {
     }
 }
 
-/// The event of a row; nothing for a row whose session is gone.
+/// The event of a row; `None` if its session is gone.
 fn recorded(reader: &dyn StoreReader, stored: StoredEvent) -> Result<Option<Recorded>, ReadError> {
     let StoredEvent { position, session, seq, event } = stored;
     let event = match event {

@@ -57,6 +57,7 @@ pub(crate) fn check_store(store: &dyn Store, repair: bool) -> Result<Vec<Check>,
             fix: Some(finding.remedy.to_owned()),
         })
         .collect();
+    // A check fails as a whole while one of the findings that are not listed is left.
     if findings.len() > NAMED_MAX {
         let unrepaired = findings.iter().filter(|finding| !finding.repaired).count();
         let detail = format!("{} places in all", findings.len());
@@ -120,6 +121,7 @@ pub(crate) fn check_artifacts(
             }
         }
     }
+    // Counted before they are removed, for the report.
     let orphans = artifacts.orphans(&named, now).map_err(unreadable)?;
     if repair {
         artifacts.remove_orphans(&named, now).map_err(unreadable)?;
@@ -147,8 +149,10 @@ pub(crate) fn check_derived(
     repair: bool,
 ) -> Result<Check, ReadError> {
     if repair {
+        // Everything in this file can be made again from the log, so the repair is to begin anew.
         derived.clear()?;
     }
+    // Each call indexes one transaction's worth of events.
     loop {
         let progress = match event_search::index_events(corpus, derived) {
             Err(error) if error.is_newer_format() => {
@@ -165,7 +169,7 @@ pub(crate) fn check_derived(
     }
 }
 
-/// Whether the event records an artifact whose bytes are not in the journal.
+/// Whether the event records an artifact that has no bytes in the journal.
 fn is_outside(event: &Event) -> bool {
     event.readable::<ArtifactRecorded>().is_some_and(|recorded| recorded.artifact.digest.is_none())
 }

@@ -113,6 +113,7 @@ pub(crate) fn search(
     })?;
     let mut hits = Vec::with_capacity(found.hits.len());
     for hit in found.hits {
+        // Looked up now and not taken from the index: a session may have learnt its project later.
         let project = corpus.project(&hit.document.event.session_id)?;
         hits.push(EventHit::new(hit, project));
     }
@@ -127,6 +128,7 @@ pub(crate) fn search(
 
 fn decode_cursor(text: &str, fingerprint: &str) -> Result<SearchCursor, ReadError> {
     SearchCursor::decode(text, fingerprint).ok_or_else(|| ReadError::BadArgument {
+        // A cursor may be any text a client sends; the error shows its beginning.
         argument: text.chars().take(80).collect(),
         expected: "a cursor of this search",
     })
@@ -140,6 +142,7 @@ pub(crate) fn find_by_key(
     key: &EventKey,
 ) -> Result<Vec<Recorded>, ReadError> {
     let lineage = corpus.lineage(session_id)?;
+    // Of an ancestor only the events up to the fork point belong to the session.
     let has_key = |recorded: &Recorded| {
         let event = &recorded.event;
         lineage
@@ -160,6 +163,7 @@ pub(crate) fn find_by_key(
                 found.extend(corpus.event_at(position)?.filter(has_key));
             }
         }
+        // Then the events that the index has not reached, all of which are newer.
         loop {
             let page = corpus.page(indexed + 1..=u64::MAX, Direction::OldestFirst)?;
             let Some(last) = page.last() else { return Ok(found) };
@@ -177,6 +181,8 @@ fn with_index<T>(
 ) -> Result<T, ReadError> {
     match derived {
         Some(derived) => {
+            // `read` may call this again, on a file that was found damaged and made anew. Therefore
+            // `ask` keeps nothing between two calls.
             derived.read(action, |connection| ask(Some(&SqliteIndex::new(connection))))
         }
         None => ask(None).map_err(|error| match error {

@@ -72,6 +72,8 @@ impl Feed {
 
     /// Notes the newest position that the store has told, and wakes all subscribers if it moved.
     pub(crate) fn set_polled(&self, tail: u64) {
+        // The guard of the lock ends with this line. Waking needs none: `Subscription::wait`
+        // compares the polled tail under the lock before it sleeps.
         let before = self.state().polled.replace((Instant::now(), tail));
         if before.is_none_or(|(_, before)| before != tail) {
             self.changed.notify_all();
@@ -89,6 +91,8 @@ impl Feed {
                 state.push(FeedItem::Event(Arc::new(Recorded { position: row.position, event })));
             }
         }
+        // Independent of subscribers: the indexer takes its events from the backlog, not from the
+        // ring.
         state.backlog.push(rows);
         self.changed.notify_all();
     }
@@ -141,6 +145,8 @@ impl Feed {
         if !state.has_poller {
             (state.has_poller, *is_poller) = (true, true);
         }
+        // The others may sleep for the whole time, because the poller wakes them when the store has
+        // moved.
         let timeout = if *is_poller { timeout.min(self.poll_interval) } else { timeout };
         drop(self.wait(state, timeout));
     }
@@ -190,6 +196,7 @@ impl FeedState {
 
     /// The item of this number, if it is still in the ring. It counts as read from now on.
     pub(crate) fn read_item(&mut self, number: u64) -> Option<FeedItem> {
+        // `None` for an item that was dropped already.
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let item = self.ring.get(index)?.clone();
         self.read_up_to = self.read_up_to.max(number + 1);
@@ -232,6 +239,8 @@ impl FeedState {
 impl LiveEvent {
     /// Merges this event and the next into one, if both are about the same message or call.
     fn merge(&self, next: &Draft) -> Option<LiveEvent> {
+        // The size is checked before the merge: a merged text may exceed the limit by one delta,
+        // and no text is ever cut.
         if self.draft.kind != next.kind
             || self.draft.session_id != next.session_id
             || self.draft.data.get().len() > LIVE_TEXT_MAX
@@ -239,10 +248,12 @@ impl LiveEvent {
             return None;
         }
         let data = match next.kind {
+            // Only the latest heartbeat says anything.
             Kind::Heartbeat => next.data.clone(),
             Kind::AssistantDelta => {
                 let mut delta = self.draft.readable::<AssistantDelta>()?;
                 let next = next.readable::<AssistantDelta>()?;
+                // Blocks of one message are separate texts, for instance thinking and answer.
                 if delta.message_id != next.message_id || delta.block != next.block {
                     return None;
                 }
@@ -255,6 +266,7 @@ impl LiveEvent {
                 if delta.call_id != next.call_id {
                     return None;
                 }
+                // A tool that redraws its output sends the whole screen again.
                 if next.replaces {
                     delta = next;
                 } else {
@@ -264,6 +276,7 @@ impl LiveEvent {
             }
             _ => return None,
         };
+        // The envelope of the newer one: its time is when the merged text was complete.
         let draft = Draft { data, ..next.clone() };
         Some(LiveEvent { draft, merged: self.merged + 1 })
     }

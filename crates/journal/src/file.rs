@@ -55,6 +55,7 @@ impl FileIdentity {
 
 /// Whether `path` is the file that was opened, and no link to it.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    // `symlink_metadata` describes a link itself, so a link is never the file it leads to.
     let named = match fs::symlink_metadata(path) {
         Ok(named) => named,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -96,6 +97,8 @@ impl TempFile {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            // The dot keeps it out of every listing that reads files by their names; process and
+            // count keep writers apart.
             let path = dir.join(format!(".{}-{count}.new", std::process::id()));
             match create_new(&path) {
                 Ok(file) => return Ok(TempFile { path, file }),
@@ -147,11 +150,14 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
     let mut beside = TempFile::new(dir)?;
     let written = beside.file().write_all(bytes);
     written.map_err(|error| StorageError::new("write", path, error))?;
+    // Synced before it is renamed: after a crash the name must not lead to a file that is still
+    // empty.
     beside.sync()?;
     beside.replace(path)?;
     folder::sync(dir)
 }
 
 fn create_new(path: &Path) -> io::Result<File> {
+    // `create_new` fails for any existing name, so a link that was put there is not followed.
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }

@@ -17,6 +17,7 @@ pub(crate) fn create_private(dir: &Path) -> Result<(), StorageError> {
     }
     let failed = |cause| StorageError::new("create the folder", dir, cause);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    // The new name is an entry of the folder above, which has to reach the disk too.
     match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => sync(parent),
         None => Ok(()),
@@ -42,6 +43,7 @@ pub(crate) fn open_private(path: &Path) -> Result<File, StorageError> {
         .read(true)
         .write(true)
         .create(true)
+        // A lock file keeps the id of its holder while another process opens it.
         .truncate(false)
         .mode(0o600)
         .open(path)

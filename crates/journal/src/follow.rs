@@ -101,7 +101,10 @@ pub struct SubscriptionWaker {
 impl SubscriptionWaker {
     /// Makes the current wait of the subscription return nothing, or else its next one.
     pub fn wake(&self) {
+        // The flag before the signal: a subscription that is between two waits finds it under the
+        // feed's lock.
         self.is_woken.store(true, Ordering::Release);
+        // Cloned, so that the waker's lock is free again when the feed's lock is taken.
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(feed) = feed {
             feed.wake();
@@ -139,6 +142,7 @@ impl Subscription {
             waker: SubscriptionWaker::default(),
             is_poller: false,
         };
+        // On an error the drop of the subscription leaves the feed again.
         let tail = subscription.tail()?;
         subscription.next = match from {
             FollowFrom::Beginning => 1,
@@ -163,13 +167,18 @@ impl Subscription {
     fn await_next(&mut self, timeout: Duration) -> Result<Option<Delivery>, FollowError> {
         let deadline = Instant::now() + timeout;
         loop {
+            // What was read from the store precedes everything in the feed.
             if let Some(next) = self.pending.pop_front() {
                 return Ok(Some(next));
             }
             match self.read_feed() {
                 FeedRead::Delivery(next) => return Ok(Some(next)),
+                // The loop makes progress: `read_store` has queued deliveries or moved `next`, or
+                // the cursor was moved into the ring.
                 FeedRead::Missing => self.read_store().map_err(FollowError::Failed)?,
                 FeedRead::End => {
+                    // A subscription that was closed delivers what the feed held then, and asks the
+                    // store for nothing more.
                     if self.end.is_some() {
                         return Err(FollowError::Closed);
                     }
@@ -240,6 +249,7 @@ impl Subscription {
                             self.may_begin_later = false;
                             recorded.event.seq
                         }
+                        // Another session's event.
                         Some(_) => {
                             self.cursor += 1;
                             continue;
@@ -267,6 +277,8 @@ impl Subscription {
         if tail < self.next {
             return Ok(());
         }
+        // `next` beyond `catching_up_to` means that the subscriber was current once and has fallen
+        // behind since.
         let behind = tail - self.next + 1;
         if behind > FEED_EVENTS_MAX as u64 && self.next > self.catching_up_to {
             match self.on_lag {
@@ -275,6 +287,8 @@ impl Subscription {
                     self.catching_up_to = tail;
                 }
                 OnLag::Skip => {
+                    // The newest events, as many as the feed holds, are still delivered, so a
+                    // subscriber that skips is current again at once.
                     let to = tail - FEED_EVENTS_MAX as u64;
                     let count = to - self.next + 1;
                     self.pending.push_back(Delivery::Gap { from: self.next, to, count });
@@ -300,8 +314,11 @@ impl Subscription {
             self.next = if by_seq { stored.seq } else { stored.position } + 1;
             let event = match stored.event {
                 Ok(event) => event,
+                // A damaged event is delivered as what is left of it: a follower must not stop at
+                // it for ever.
                 Err(broken) => {
                     let row = reader.session_numbered(stored.session)?;
+                    // Without the row of its session the event has no id to be shown under.
                     let Some(row) = row else { continue };
                     salvage_event(&row.id, stored.seq, row.created_at, &broken)
                 }
@@ -320,6 +337,8 @@ impl Subscription {
     /// begin ends at 0.
     fn tail(&mut self) -> Result<u64, ReadError> {
         let Some(id) = &self.session else {
+            // The larger of both: a commit between the two calls is in the feed, and commits of
+            // other processes are only in the store.
             return Ok(self.store.tail()?.max(self.feed.state().tail()));
         };
         let row = self.store.reader()?.session(id)?;
@@ -328,6 +347,7 @@ impl Subscription {
                 self.may_begin_later = false;
                 Ok(row.tail_seq)
             }
+            // Once the session was seen, its absence means that it was deleted.
             None if self.may_begin_later => Ok(0),
             None => Err(ReadError::SessionNotFound(id.clone())),
         }

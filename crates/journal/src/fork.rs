@@ -19,6 +19,7 @@ const HALF: u64 = (1 << 40) - 1;
 impl ForkIds {
     pub(crate) fn for_fork(fork: &SessionId) -> ForkIds {
         let mut hash = Sha256::new();
+        // A label of its own, so that these keys are no other hash of the session id.
         hash.update(b"hansard fork ids\0");
         hash.update(fork.as_str());
         let digest = hash.finalize();
@@ -57,6 +58,7 @@ fn halves(id: EventId) -> (u64, u64) {
 }
 
 fn join(id: EventId, left: u64, right: u64) -> EventId {
+    // `[3..]`: the lower 40 bits of the 64, most significant byte first, as `halves` read them.
     let mut tail = [0; 10];
     tail[..5].copy_from_slice(&left.to_be_bytes()[3..]);
     tail[5..].copy_from_slice(&right.to_be_bytes()[3..]);

@@ -88,6 +88,8 @@ impl IdCache {
         cached.used_at = clock;
         // A second batch came with other ids: from now on the session pays for all of them.
         if cached.prefetched.as_ref().is_some_and(|suffixes| !suffixes.contains(&id.tail())) {
+            // `seqs` keeps what it has; reading from 0 adds the rest and finds the same numbers
+            // again.
             cached.prefetched = None;
             cached.up_to = 0;
         }
@@ -109,6 +111,7 @@ impl IdCache {
     pub(crate) fn insert(&mut self, number: u32, id: &EventId, seq: u64) {
         if let Some(cached) = self.sessions.get_mut(&number) {
             self.count += usize::from(cached.seqs.insert(id.tail(), seq).is_none());
+            // A copy for a detached fork has an old `seq`; the cache must not fall back behind it.
             cached.up_to = cached.up_to.max(seq);
         }
     }

@@ -13,8 +13,8 @@ use crate::store::Store;
 /// How long the indexer sleeps when nothing is committed; a commit wakes it.
 const SLEEP: Duration = Duration::from_secs(3_600);
 
-/// New events that are worth a transaction of the index. Fewer wait for more, or for the next search,
-/// which indexes them first: one by one they would cost more than recording them.
+/// New events that are worth a transaction of the index. Fewer wait for more, or for the next
+/// search, which indexes them first: one by one they would cost more than recording them.
 const EVENTS_MIN: u64 = 64;
 
 /// Events that the index may lag behind during a burst. Up to here recording has the machine to
@@ -53,6 +53,8 @@ impl Indexer {
 }
 
 fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
+    // Not read from the index: the first commit finds the true number, and until then at worst one
+    // look at the index is wasted.
     let mut indexed = 0;
     feed.state().backlog().enable();
     loop {
@@ -66,6 +68,8 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
                 drop(feed.wait(state, SLEEP));
                 continue;
             }
+            // Waits for a pause in the burst. A commit within `QUIET` begins the wait again, until
+            // the index is too far behind.
             if tail < indexed + EVENTS_MAX {
                 let state = feed.wait(state, QUIET);
                 if state.tail() != tail || state.is_closed() {
@@ -75,6 +79,8 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
         }
         match event_search::index_events(&StoreCorpus { store, feed }, derived) {
             Ok(progress) if progress.is_current => {
+                // Positions of deleted events are never indexed, so a current index may end before
+                // the tail. Without the larger number this loop would try again at once, for ever.
                 indexed = progress.indexed.max(feed.state().tail());
             }
             Ok(progress) => indexed = progress.indexed,

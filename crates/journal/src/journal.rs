@@ -79,6 +79,7 @@ impl Journal {
 
     /// Opens the journal in a folder. Fails if there is none.
     pub fn open(dir: &Path, options: &Options) -> Result<Journal, OpenError> {
+        // The files in the folder decide, not the options: an existing journal keeps its store.
         let kind =
             kind_at(dir).ok_or_else(|| OpenError::JournalNotFound { path: dir.to_owned() })?;
         Journal::open_as(dir, kind, options)
@@ -90,6 +91,8 @@ impl Journal {
     }
 
     fn open_as(dir: &Path, kind: StoreKind, options: &Options) -> Result<Journal, OpenError> {
+        // The store comes first: it creates the folder and refuses one that other users can read.
+        // The parts below rely on both.
         let store: Arc<dyn Store> = match kind {
             StoreKind::Sqlite => Arc::new(SqliteStore::open_or_create(dir, options.durability)?),
             StoreKind::Files => Arc::new(FilesStore::open_or_create(dir)?),
@@ -122,6 +125,8 @@ impl Journal {
     pub fn is_same(&self, other: &Journal) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
             || self.dir().is_some_and(|dir| {
+                // Two handles may have been opened through different paths, for instance through a
+                // link.
                 let real = |dir: &Path| dir.canonicalize().ok();
                 other.dir().is_some_and(|other| real(dir).is_some() && real(dir) == real(other))
             })
@@ -155,6 +160,7 @@ impl Journal {
     fn submit_prepared(&self, prepared: PreparedBatch) -> Result<PendingAppend, AppendError> {
         let Inner { store, feed, writer, derived, indexer, .. } = &*self.inner;
         if let Some(derived) = derived {
+            // Here and not when the journal is opened: a process that only reads needs no indexer.
             indexer.start(store, feed, derived);
         }
         writer.submit(WriteRequest::Append(prepared))
@@ -198,6 +204,7 @@ impl Journal {
     /// Reads a page of events of all sessions from a position on, oldest first.
     pub fn recorded_from(&self, position: u64) -> Result<Vec<Recorded>, ReadError> {
         let reader = self.inner.store.reader()?;
+        // The largest position that SQLite can hold: its integers have a sign.
         let range = SeqRange { from: position, to: u64::MAX >> 1, order: Direction::OldestFirst };
         let page = reader.positions(range)?;
         page.into_iter()
@@ -280,7 +287,7 @@ impl Journal {
         catalogue::sessions(&*self.inner.store.reader()?, filter, cursor, limit)
     }
 
-    /// Returns the one session whose id, or whose provider's id, begins with `prefix`.
+    /// Returns the one session with an id, its own or its provider's, that begins with `prefix`.
     pub fn resolve(&self, prefix: &str) -> Result<SessionInfo, ReadError> {
         catalogue::resolve(&*self.inner.store.reader()?, prefix)
     }
@@ -345,6 +352,8 @@ impl Journal {
         ids: &[EventId],
     ) -> Result<Vec<Option<u64>>, ReadError> {
         let reader = self.inner.store.reader()?;
+        // All ids at once: callers ask for the facts of a whole transcript, and a lookup for each
+        // would walk the lineage each time.
         let facts = Lineage::load(&*reader, session_id)?.ids_by_suffix(&*reader)?;
         Ok(ids.iter().map(|id| facts.get(&id.tail()).copied()).collect())
     }
@@ -352,6 +361,7 @@ impl Journal {
     /// Lists the other sightings of an event.
     pub fn sightings(&self, id: &SessionId, seq: u64) -> Result<Vec<Sighting>, ReadError> {
         let reader = self.inner.store.reader()?;
+        // Sightings of an inherited event are kept with the session that recorded it.
         let session = Lineage::load(&*reader, id)?.stored_in(seq);
         let sightings = reader.sightings(session, seq)?.into_iter().map(|row| Sighting {
             source: row.source,
@@ -376,6 +386,8 @@ impl Journal {
     /// Deletes a session for good. Reading its source again does not bring it back.
     pub fn delete(&self, id: &SessionId, at: Time, forks: ForkPolicy) -> Result<(), LineageError> {
         loop {
+            // Made outside the writer's transaction: reading what a fork inherits may take long,
+            // and other appends go on meanwhile.
             let copies = match forks {
                 ForkPolicy::Refuse => Vec::new(),
                 ForkPolicy::Copy => self.copy_for_forks(id)?,
@@ -405,6 +417,8 @@ impl Journal {
     fn copy_for_forks(&self, id: &SessionId) -> Result<Vec<ForkCopy>, ReadError> {
         let forks = dependent_forks(&*self.inner.store.reader()?, id)?;
         let copy = |fork: SessionRow| {
+            // Strict: a damaged event must not be copied as what is left of it while its original
+            // is deleted.
             let inherited = Selection::all().up_to(fork.base_seq).strict();
             let inherited = self.events(&fork.id, inherited)?.map(|event| {
                 let Event { seq, draft } = event?;
@@ -467,11 +481,15 @@ impl Journal {
         let derived = self.inner.derived.as_deref();
         let found = match event_search::find_by_key(&corpus, derived, id, key) {
             Err(error) if error.is_newer_format() => {
+                // The index belongs to a newer program. Reading through the log is slow and still
+                // right.
                 event_search::find_by_key(&corpus, None, id, key)
             }
             found => found,
         }?;
         let mut seqs: Vec<u64> = found.iter().map(|recorded| recorded.event.seq).collect();
+        // By `seq`, not by position: what was copied for a detached fork stands at the end of the
+        // log.
         seqs.sort_unstable();
         seqs.dedup();
         // Read again through the session: the index has inherited events under their parent.
@@ -498,6 +516,8 @@ impl Journal {
     /// Saves the views of many sessions in one transaction. Deleted sessions are left out.
     pub fn save_views(&self, name: &str, views: &[View<'_>]) -> Result<(), ReadError> {
         match &self.inner.derived {
+            // The check runs inside the transaction: a view of a session that is deleted meanwhile
+            // would stay for ever.
             Some(derived) => derived.put_views(name, views, &|id| self.exists(id)),
             None => Ok(()),
         }
@@ -537,6 +557,8 @@ impl Journal {
         let reader = self.inner.store.reader()?;
         checks.push(doctor::check_ancestry(&*reader)?);
         checks.push(doctor::check_artifacts(&*reader, &self.inner.artifacts, repair, now)?);
+        // The next check writes to the other file and may take long; an open read would keep the
+        // write-ahead log from shrinking.
         drop(reader);
         if let Some(derived) = &self.inner.derived {
             checks.push(doctor::check_derived(&self.corpus(), derived, repair)?);
@@ -561,6 +583,8 @@ impl Journal {
 
 impl Inner {
     fn close(&self) {
+        // In this order: the writer publishes its last commits, then followers drain the feed and
+        // see its end, and the indexer, which waits on the feed, stops.
         let has_written = self.writer.close();
         self.feed.close();
         self.indexer.join();

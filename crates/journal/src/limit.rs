@@ -40,8 +40,8 @@ pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// reads on from the store.
 pub(crate) const FEED_EVENTS_MAX: usize = 1_024;
 
-/// Committed events held in memory until they are indexed. The indexer reads the ones beyond it from
-/// the store.
+/// Committed events held in memory until they are indexed. The indexer reads the ones beyond it
+/// from the store.
 pub(crate) const BACKLOG_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Live events are merged up to this text size; beyond it the next one stands alone.

@@ -59,6 +59,7 @@ pub(crate) fn lineage(
     let mut row = require_session(reader, id)?;
     let mut way = vec![row.ancestry()];
     while let Some(link) = row.parent.take() {
+        // Late parents and imports add links one by one, and the links may close a circle.
         let is_known = way.iter().any(|step| step.session_id == link.session_id);
         if is_known || way.len() > GENERATIONS_MAX as usize {
             return Err(LineageError::Cycle(id.clone()));
@@ -81,6 +82,8 @@ pub(crate) fn parents_first(ancestry: Vec<Ancestry>) -> Result<Vec<Ancestry>, Li
     let mut sorted = Vec::with_capacity(ancestry.len());
     let mut waiting = ancestry;
     while !waiting.is_empty() {
+        // In rounds: ready is every session that has no parent among those that wait. A parent
+        // outside the list is recorded already or missing, and the commit finds that out.
         let named: HashSet<SessionId> =
             waiting.iter().map(|step| step.session_id.clone()).collect();
         let count = sorted.len();
@@ -89,6 +92,7 @@ pub(crate) fn parents_first(ancestry: Vec<Ancestry>) -> Result<Vec<Ancestry>, Li
         });
         sorted.extend(ready);
         waiting = later;
+        // A round without progress: those that wait descend from a circle.
         if sorted.len() == count {
             return Err(LineageError::Cycle(waiting.swap_remove(0).session_id));
         }

@@ -94,6 +94,8 @@ impl WriterLock {
 
     /// Waits for the right to write, up to the limit.
     pub(crate) fn acquire(&self) -> Result<WriterGuard<'_>, LockError> {
+        // The clock starts behind the mutex: `wait_max` limits the wait for other processes, not
+        // for threads of this one.
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
         self.wait_for_file(&files.turnstile, &files.writer, began)?;
@@ -129,6 +131,7 @@ impl PresenceLock {
     pub(crate) fn join(dir: &Path) -> Result<PresenceLock, StorageError> {
         let path = dir.join("lock").join("presence");
         let file = folder::open_private(&path)?;
+        // Exclusive first: it is granted only if no process has the journal open.
         let is_first = match file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => {
@@ -152,6 +155,8 @@ impl Claim {
     /// Claims `task` for this process, for the journal in `dir`.
     pub(crate) fn take(dir: &Path, task: &str) -> Result<Claim, ClaimError> {
         let path = dir.join("lock").join(task);
+        // The file is never removed: a new file of the same name could be locked by a second
+        // process while the first still holds the old one.
         let file = folder::open_private(&path)?;
         let failed = |cause| StorageError::new("lock", &path, cause);
         match file.try_lock() {
@@ -213,6 +218,7 @@ pub(crate) fn wait_for(wanted: &File, began: Instant, wait_max: Duration) -> io:
         if waited >= wait_max {
             return Ok(false);
         }
+        // The pause doubles: a short commit is noticed early, and a long one costs few wake-ups.
         pause_for(pause.min(wait_max - waited));
         pause = (pause * 2).min(POLL_MAX);
     }
@@ -233,6 +239,7 @@ fn holder_name(holder: Option<u32>) -> String {
 
 /// Writes the id of this process into a lock file it holds: for error messages, nothing more.
 fn write_holder(held: &File) -> io::Result<()> {
+    // Padded to one length, so that a shorter id overwrites all of a longer one.
     held.write_all_at(format!("{:<10}\n", std::process::id()).as_bytes(), 0)
 }
 
@@ -240,6 +247,8 @@ fn write_holder(held: &File) -> io::Result<()> {
 fn read_holder(held: &File) -> Option<u32> {
     let mut text = [0; 16];
     let len = held.read_at(&mut text, 0).ok()?;
+    // A new lock file is empty, and another process may write at this moment: what is not a number
+    // is an unknown holder.
     std::str::from_utf8(&text[..len]).ok()?.trim().parse().ok()
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn file_stem(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => stem.push(char::from(byte)),
+            // On a file system that ignores case, `A` and `a` would be one file.
             b'A'..=b'Z' => {
                 stem.push('+');
                 stem.push(char::from(byte.to_ascii_lowercase()));
@@ -29,12 +30,15 @@ pub(crate) fn file_stem(text: &str) -> String {
             _ => escape(&mut stem, byte),
         }
     }
+    // One escaped letter is enough to make it another name. Letters are escaped nowhere else, so no
+    // other text gets this name.
     if is_device(&stem) {
         let mut escaped = String::new();
         escape(&mut escaped, stem.as_bytes()[0]);
         escaped.push_str(&stem[1..]);
         return escaped;
     }
+    // `~` stands in no other name, so a hash cannot collide with a text that looks like one.
     if stem.len() > STEM_MAX {
         return format!("~{}", hex(&Sha256::digest(text.as_bytes())));
     }
@@ -52,6 +56,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Decodes a SHA-256 from hex digits of either case.
 pub(crate) fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
+    // Checked by bytes before slicing: a character of several bytes would make the slices below
+    // panic, and `from_str_radix` would accept a sign.
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

@@ -15,7 +15,7 @@ pub enum StoreKind {
     /// One SQLite database: for a person with years of history.
     #[default]
     Sqlite,
-    /// One file of JSON lines per session: for users who read them with their own tools.
+    /// One file of JSON lines per session, to be read with other tools.
     Files,
 }
 

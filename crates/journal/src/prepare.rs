@@ -79,6 +79,8 @@ pub(crate) fn prepare_import(
             }
         };
         drop_empty_fields(&mut draft);
+        // `tool.delta` is live too, but a host may store one with the merged output of a call, to
+        // find it after a crash.
         if matches!(draft.kind, Kind::AssistantDelta | Kind::Heartbeat) {
             return Err(AppendError::LiveOnly(draft.kind));
         }
@@ -87,6 +89,7 @@ pub(crate) fn prepare_import(
             AppendMode::Observed => shrink_to_fit(&mut draft, artifacts)?,
         }
         let size = json_size(&draft);
+        // Refused at the first event too many, before more payloads are written as artifacts.
         bytes += size;
         if bytes > IMPORT_BYTES_MAX {
             return Err(AppendError::TooLarge {
@@ -106,6 +109,7 @@ fn drop_empty_fields(draft: &mut Draft) {
     for field in [&mut draft.provider_session_id, &mut draft.turn_id, &mut draft.text] {
         field.take_if(|text| text.is_empty());
     }
+    // The same default as a line of JSON without a provider gets when it is decoded.
     if draft.provider.is_empty() {
         draft.provider = "hansard".to_owned();
     }
@@ -136,11 +140,14 @@ fn check_limits(draft: &Draft) -> Result<(), AppendError> {
 /// it is kept raw; a payload that is too large becomes an artifact.
 fn shrink_to_fit(draft: &mut Draft, artifacts: &Artifacts) -> Result<(), AppendError> {
     if metadata_size(&draft.metadata) > METADATA_BYTES_MAX || is_too_deep(draft) {
+        // The whole event as a string: text nests nothing, and every byte of it is still there. The
+        // kind becomes `unknown`, because no reader of the old kind could use this payload.
         let raw = Raw::from_value(&draft.encode()).expect("a string always encodes");
         draft.kind = Kind::Unknown;
         draft.metadata = Metadata::new();
         draft.data = json_object("raw", &raw);
     }
+    // After the step above, which may have made the payload larger.
     if json_size(draft) > EVENT_BYTES_MAX {
         let text = std::mem::take(&mut draft.data);
         let body = artifacts.put_bytes(text.get().as_bytes()).map_err(|error| match error {
@@ -159,6 +166,7 @@ fn json_object(name: &str, value: &Raw) -> Raw {
 
 /// Estimates the bytes of an event's JSON, near enough for limits and counters.
 pub(crate) fn json_size(draft: &Draft) -> usize {
+    // Names, quotes, ids and times of an envelope take about this many bytes.
     const ENVELOPE: usize = 200;
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     ENVELOPE
@@ -173,10 +181,12 @@ pub(crate) fn json_size(draft: &Draft) -> usize {
 }
 
 fn metadata_size(metadata: &Metadata) -> usize {
+    // Four bytes per member: two quotes, a colon and a comma.
     metadata.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
 }
 
 fn is_too_deep(draft: &Draft) -> bool {
+    // The object around the metadata is one level itself.
     let in_metadata = |value: &Raw| value.is_deeper_than(JSON_DEPTH_MAX - 1);
     draft.data.is_deeper_than(JSON_DEPTH_MAX) || draft.metadata.values().any(in_metadata)
 }

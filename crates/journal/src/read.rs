@@ -124,10 +124,12 @@ impl Lineage {
         let mut generations = vec![Generation { ids: ForkIds::for_fork(&row.id), row }];
         loop {
             let child = &generations[generations.len() - 1].row;
+            // A session that inherits nothing ends the chain, even if it names a parent.
             let Some(link) = child.parent.as_ref().filter(|_| child.base_seq > 0) else { break };
             let parent = reader.session(&link.session_id)?.ok_or_else(|| {
                 damage_error(&child.id, child.base_seq, "the parent it stands on is missing")
             })?;
+            // A damaged catalogue may contain a circle, which would never end.
             if generations.len() > GENERATIONS_MAX as usize {
                 return Err(damage_error(&child.id, 0, "its ancestry has no end"));
             }
@@ -140,9 +142,14 @@ impl Lineage {
         &self.generations[0].row
     }
 
-    /// Lists the sessions whose events this one shows, nearest first, each with the last `seq`
+    /// Lists the sessions that this one shows events of, nearest first, each with the last `seq`
     /// shown.
     pub(crate) fn visible_ranges(&self) -> Vec<(SessionId, u64)> {
+        // What a grandparent shows is cut by each fork point on the way:
+        //
+        //   root    1 2 3 4 5 6 7
+        //   fork    └─ at 5 ─┘ 6' 7'
+        //   fork'   └ at 3 ┘ 4'' 5''      shows root up to 3, not up to 5
         let mut limit = u64::MAX;
         let mut shown = Vec::new();
         for generation in &self.generations {
@@ -171,6 +178,8 @@ impl Lineage {
         // A session shows its parent's events only up to the fork point.
         let mut limit = u64::MAX;
         for generation in &self.generations[generation..] {
+            // Only the generation that stores an event knows its id as it was recorded. Every step
+            // up translates the id once more.
             if let Some((number, seq)) = reader.locate(&id)?
                 && number == generation.row.number
             {
@@ -191,6 +200,7 @@ impl Lineage {
         let mut facts = HashMap::new();
         let mut limit = u64::MAX;
         for generation in &self.generations {
+            // Suffixes as stored: a fact that capture reads again has the id it was recorded with.
             let ids = reader.ids(generation.row.number, generation.row.base_seq)?;
             let shown = ids.into_iter().filter(|(_, seq)| *seq <= limit);
             facts.extend(shown.map(|(id, seq)| (id.tail(), seq)));
@@ -208,6 +218,8 @@ impl Lineage {
         reader: &dyn StoreReader,
         range: SeqRange,
     ) -> Result<Vec<StoredEvent>, StorageError> {
+        // The end at which reading begins decides the generation; the caller comes back for the
+        // rest.
         let first = match range.order {
             Direction::OldestFirst => range.from,
             Direction::NewestFirst => range.to,
@@ -232,6 +244,8 @@ impl Lineage {
     fn generation_of(&self, seq: u64) -> (usize, u64, u64) {
         let mut high = u64::MAX;
         for (depth, generation) in self.generations.iter().enumerate() {
+            // `high` caps the base: a child may be forked from an earlier point than its parent
+            // was.
             let base = generation.row.base_seq.min(high);
             if seq > base || depth + 1 == self.generations.len() {
                 return (depth, base + 1, high);
@@ -253,6 +267,8 @@ impl Lineage {
             let generation = &self.generations[child];
             let ids = generation.ids;
             let base = generation.row.base_seq;
+            // Only the session that is read names an origin, and that is the event as its parent
+            // shows it, one step before the last translation.
             if child == 0 {
                 let origin = ForkOrigin {
                     session_id: self.generations[1].row.id.clone(),
@@ -318,6 +334,7 @@ impl Events {
     fn next_recorded(&mut self) -> Option<Result<Recorded, ReadError>> {
         while self.page.is_empty() && !self.is_done() {
             if let Err(error) = self.read_page() {
+                // Ends the iterator: going on behind a failed page would leave a silent gap.
                 self.rest.from = u64::MAX;
                 return Some(Err(error));
             }
@@ -329,11 +346,16 @@ impl Events {
         let range = self.next_range();
         let reader = self.store.reader()?;
         let page = self.lineage.page(&*reader, range)?;
+        // A caller may take its time with the page. An open reader would hold its snapshot, and
+        // with it the write-ahead log.
         drop(reader);
+        // The catalogue counts events that the store has lost. One is reported, and the next round
+        // reads on behind it.
         if page.is_empty() {
             self.take_missing();
         }
         for stored in page {
+            // The store does not have the numbers that the page skips; each is reported.
             while !self.is_done() && self.expected() != stored.seq {
                 self.take_missing();
             }
@@ -403,6 +425,7 @@ impl Events {
             Ok(_) => {}
             Err(error) => {
                 self.page.push_back(Err(error));
+                // An empty range that the saturating `step` after this cannot open again.
                 self.rest.from = u64::MAX;
                 self.rest.to = 0;
             }
@@ -453,6 +476,8 @@ pub(crate) fn salvage_event(
     at: Time,
     broken: &BrokenEvent,
 ) -> Event {
+    // A derived id: reading the same damage twice gives the same event, and readers that count by
+    // id count it once.
     let identity = format!("salvaged {seq}");
     let id = EventId::derived(at, "hansard", session_id.as_str(), identity.as_bytes());
     let left = String::from_utf8_lossy(&broken.bytes);

@@ -49,6 +49,7 @@ impl SessionRow {
         self.events += 1;
         self.bytes += size as u64;
         self.cost += draft.cost.unwrap_or(Cost::ZERO);
+        // The largest time, not the latest event: sources report late and out of order.
         self.last_at = self.last_at.max(draft.created_at);
         if self.provider.is_empty() {
             self.provider = draft.provider.clone();
@@ -62,6 +63,8 @@ impl SessionRow {
         match draft.kind {
             Kind::SessionStarted => {
                 if let Some(started) = draft.readable::<SessionStarted>() {
+                    // A session that is resumed starts again, perhaps with fewer details. What it
+                    // leaves out stays.
                     let fill = |slot: &mut Option<String>, new: Option<String>| {
                         if new.is_some() {
                             *slot = new;
@@ -93,6 +96,7 @@ impl SessionRow {
     /// Takes over a parent that was found only after the session had begun. The session inherits
     /// nothing from it: its own events are numbered already.
     fn set_late_parent(&mut self, parent: Option<SessionParent>) {
+        // Avoids a session that is its own ancestor.
         let parent = parent.filter(|parent| parent.session_id != self.id);
         if let Some(parent) = parent.filter(|_| self.parent.is_none()) {
             self.parent = Some(ParentRow {
@@ -102,6 +106,8 @@ impl SessionRow {
                 event_id: None,
                 label: None,
                 reason: None,
+                // The parent's row is not at hand here. Readers of a lineage count the depth
+                // themselves.
                 depth: 1,
             });
         }

@@ -103,8 +103,12 @@ impl Writer {
         if self.access == Access::ReadOnly {
             return Err(AppendError::ReadOnly);
         }
+        // Before the queue is locked: `start_thread` takes the thread's lock first and then the
+        // queue's, and the opposite order could deadlock with it.
         self.start_thread();
         let mut queue = self.shared.lock_queue();
+        // The limit is checked before adding, so one large request may exceed it. Otherwise an
+        // import larger than the queue would wait for ever.
         while queue.is_full() && !queue.is_closed {
             queue = self.shared.has_room.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
@@ -126,6 +130,8 @@ impl Writer {
     /// Finishes what was accepted, then refuses everything. Closing twice is fine. Returns whether
     /// a writer thread had run.
     pub(crate) fn close(&self) -> bool {
+        // Set under the lock: a submit has either queued its request, which the thread still
+        // commits, or sees the flag.
         self.shared.lock_queue().is_closed = true;
         self.shared.has_work.notify_all();
         self.shared.has_room.notify_all();
@@ -137,6 +143,7 @@ impl Writer {
     /// Starts the thread with the first request: a process that only reads needs none.
     fn start_thread(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        // After `close` no request can be queued, so a thread would have nothing to do.
         if thread.is_none() && !self.shared.lock_queue().is_closed {
             let shared = Arc::clone(&self.shared);
             let spawned =
@@ -171,6 +178,7 @@ impl PendingAppend {
     /// `seq`.
     pub fn wait_for_new(mut self) -> Result<Vec<(u64, Arc<Draft>)>, AppendError> {
         let drafts = std::mem::take(&mut self.drafts);
+        // A receipt has one entry per event of the batch, in its order.
         let receipts = self.wait()?.events.into_iter().zip(drafts);
         let new = receipts.filter(|(receipt, _)| receipt.outcome == AppendOutcome::Recorded);
         Ok(new.map(|(receipt, draft)| (receipt.seq, draft)).collect())
@@ -190,6 +198,7 @@ impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
         let mut queue = self.0.lock_queue();
         queue.is_closed = true;
+        // Empty after a regular end, because the thread takes everything before it stops.
         for write in queue.waiting.drain(..) {
             write.slot.set_reply(Err(AppendError::Closed));
         }
@@ -283,6 +292,8 @@ impl WriterShared {
         check_ids: bool,
     ) -> Result<Vec<WriteReply>, (Vec<WriteReply>, CommitError)> {
         let refuse_all = |error: AppendError| group.iter().map(|_| Err(error.clone())).collect();
+        // No commit was begun, so nothing is unknown: all callers may try again, and the cache
+        // stays valid.
         let commit = match self.store.begin() {
             Ok(commit) => commit,
             Err(error) => return Ok(refuse_all(error)),
@@ -293,11 +304,14 @@ impl WriterShared {
         };
         let replies: Vec<WriteReply> =
             group.iter().map(|write| write.request.stage_in(&mut plan)).collect();
+        // Blocks that were packed ahead hold the events of one batch only. In a larger group they
+        // would not line up with the plan's events.
         let packed_ahead = match group {
             [QueuedWrite { request: WriteRequest::Append(batch), .. }] => batch.packed.as_deref(),
             _ => None,
         };
         let changes = plan.into_changes(&*self.store, packed_ahead);
+        // A group of duplicates or refusals costs no write and no sync.
         if changes.is_empty() {
             return Ok(replies);
         }
@@ -325,6 +339,8 @@ impl WriterShared {
         match error {
             CommitError::OutOfSpace => AppendError::OutOfSpace,
             CommitError::Storage(error) => AppendError::Storage(error.clone()),
+            // `IdTaken` arrives here only from the second try, which had looked every id up: the
+            // store contradicts itself, and more writes could make it worse.
             CommitError::IdTaken | CommitError::NotDurable(_) => {
                 let why: Arc<str> = error.to_string().into();
                 self.lock_queue().broken = Some(Arc::clone(&why));
@@ -353,6 +369,7 @@ impl WriteRequest {
             WriteRequest::Append(batch) => batch.items.len(),
             WriteRequest::AdvanceConsumer { .. } => 1,
             WriteRequest::DeleteSession { copies, .. } => {
+                // The copies are written by the same commit as any other event.
                 1 + copies.iter().map(|copy| copy.inherited.len()).sum::<usize>()
             }
         }
@@ -366,6 +383,7 @@ impl WriteRequest {
     fn byte_count(&self) -> usize {
         match self {
             WriteRequest::Append(batch) => batch.bytes,
+            // Copies are not measured: a deletion is committed alone, whatever its size.
             WriteRequest::AdvanceConsumer { .. } | WriteRequest::DeleteSession { .. } => 0,
         }
     }

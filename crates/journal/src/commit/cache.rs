@@ -37,6 +37,7 @@ impl WriterCache {
             self.ids.insert(row.session, &row.draft.id, row.seq);
             self.tail = self.tail.max(row.position);
         }
+        // Before the new rows are added, so that the sessions in use now stay cached.
         if self.sessions.len() > CACHED_SESSIONS_MAX {
             self.sessions.clear();
         }
@@ -46,12 +47,16 @@ impl WriterCache {
         for (row, _) in &changes.deleted {
             self.sessions.remove(&row.id);
             self.ids.forget_session(row.number);
+            // As the store counts them. Otherwise `catch_up` would take the own deletion for one of
+            // another process.
             self.deletions += 1;
         }
     }
 
     /// Forgets everything. After a failed commit nothing here can be trusted.
     pub(crate) fn clear(&mut self) {
+        // Zeros differ from every journal that has events, so the next commit reads both numbers
+        // again.
         (self.tail, self.deletions) = (0, 0);
         self.sessions.clear();
         self.ids.clear();

@@ -37,7 +37,7 @@ impl RecordedFact {
 }
 
 impl CommitPlan<'_> {
-    /// Answers for an event whose fact is recorded already; `None` if it is new.
+    /// Answers for an event that repeats a recorded fact; `None` if it is new.
     ///
     /// A hosted event with other content is refused. An observed one adds a sighting.
     pub(super) fn find_duplicate(
@@ -83,6 +83,8 @@ impl CommitPlan<'_> {
         row: &SessionRow,
     ) -> Result<Option<RecordedFact>, AppendError> {
         let key = (row.number, draft.id.tail());
+        // A transcript and a hook may report the same fact, and both accounts may wait for one
+        // commit or stand in one batch.
         let staged_event = staged
             .staged_ids
             .get(&key)
@@ -93,8 +95,12 @@ impl CommitPlan<'_> {
         }
         // The cached row, not `row`: that one counts staged events, which the store does not have.
         let stored_tail = self.cache.sessions.get(&row.id).map_or(0, |row| row.tail_seq);
+        // A session without own events in the store has no ids to find: asking would only leave an
+        // empty entry in the cache.
         if stored_tail > row.base_seq {
             let seq = self.cache.ids.find(self.reader, row.number, stored_tail, &draft.id)?;
+            // A damaged event cannot be compared, so the search goes on. If the new event has the
+            // very same id, the store refuses it as taken.
             if let Some(seq) = seq
                 && let Some(fact) = self.read_fact(row.number, seq)?
             {
@@ -113,6 +119,7 @@ impl CommitPlan<'_> {
         row: &SessionRow,
         id: EventId,
     ) -> Result<Option<u64>, AppendError> {
+        // The batch that asks has staged nothing yet: its expected tails are checked first.
         if let Some(index) = self.staged_ids.get(&(row.number, id.tail())) {
             return Ok(Some(self.events[*index].seq));
         }
@@ -129,6 +136,7 @@ impl CommitPlan<'_> {
         staged: &StagedBatch,
         draft: &Draft,
     ) -> Result<Option<RecordedFact>, AppendError> {
+        // A scan and no index: this path runs only after the store has refused a commit.
         let mut events = self.events.iter().chain(&staged.events);
         if let Some(event) = events.find(|event| event.draft.id == draft.id) {
             return Ok(Some(RecordedFact::from_staged(event)));
@@ -157,6 +165,8 @@ impl CommitPlan<'_> {
         if row.base_seq == 0 {
             return Ok(None);
         }
+        // Loaded once per commit, because a capture that reads a fork's transcript again asks for
+        // every inherited event.
         if !self.lineages.contains_key(&row.number) {
             let lineage = match Lineage::from_row(self.reader, row.clone()) {
                 Ok(lineage) => Some(lineage),
@@ -167,6 +177,7 @@ impl CommitPlan<'_> {
             self.lineages.insert(row.number, lineage);
         }
         let Some(lineage) = &self.lineages[&row.number] else { return Ok(None) };
+        // The lineage begins with the fork's own events, which were looked for before.
         let seq = lineage.seq_of(self.reader, *id)?.filter(|seq| *seq <= row.base_seq);
         let Some(seq) = seq else { return Ok(None) };
         let range = SeqRange { from: seq, to: seq, order: Direction::OldestFirst };

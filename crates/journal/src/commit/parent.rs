@@ -67,14 +67,19 @@ impl CommitPlan<'_> {
             event_id: ancestry.fork_point_event_id,
             label: ancestry.label.clone(),
             reason: ancestry.reason.clone(),
+            // A lower bound until the parent's own depth is known.
             depth: 1,
         });
+        // A captured session may name itself. The link stays as it was seen, and there is nothing
+        // to inherit.
         if *parent_id == row.id {
             return Ok(());
         }
         let parent = self
             .session_row(staged, parent_id)?
             .ok_or_else(|| AppendError::SessionNotFound(parent_id.clone()))?;
+        // Events behind the parent's end do not exist yet. Once recorded there, they would appear
+        // in the fork too.
         if ancestry.fork_point_seq > parent.tail_seq {
             return Err(AppendError::PointOutOfRange {
                 session_id: parent_id.clone(),
@@ -83,6 +88,7 @@ impl CommitPlan<'_> {
             });
         }
         let depth = parent.parent.as_ref().map_or(0, |link| link.depth) + 1;
+        // Every read of a fork walks this chain, so its length is bounded where it is made.
         if depth > GENERATIONS_MAX {
             let what = "the chain of forks";
             let (size, max) = (depth as usize, GENERATIONS_MAX as usize);
@@ -91,6 +97,7 @@ impl CommitPlan<'_> {
         if let Some(link) = &mut row.parent {
             link.depth = depth;
         }
+        // Other descendants begin at 1: they continue or serve the parent and repeat nothing of it.
         if mode == SessionMode::Fork {
             row.base_seq = ancestry.fork_point_seq;
             row.tail_seq = ancestry.fork_point_seq;
@@ -106,6 +113,8 @@ impl CommitPlan<'_> {
         ancestry: &Ancestry,
     ) -> Result<(), AppendError> {
         if let Some(row) = self.session_row(staged, &ancestry.session_id)? {
+            // An import may be repeated, so the same ancestry again is no error. `depth` is not
+            // compared: this journal computes its own.
             let same = match (&row.parent, &ancestry.parent_session_id) {
                 (None, None) => true,
                 (Some(link), Some(parent)) => {
@@ -139,7 +148,7 @@ impl CommitPlan<'_> {
         Ok(())
     }
 
-    /// Refuses an import whose ancestries name a parent that is not there once it is complete.
+    /// Refuses an import if a parent that one of its ancestries names is missing at its end.
     pub(super) fn require_parents(
         &mut self,
         staged: &StagedBatch,

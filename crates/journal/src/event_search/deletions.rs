@@ -33,10 +33,13 @@ pub(super) fn follow_deletions(
     corpus: &dyn Corpus,
     state: &mut IndexState,
 ) -> Result<(), DerivedError> {
+    // The count before the list: a deletion between the two is in the list already, and its count
+    // brings the next caller here once more.
     let deletions = corpus.deletions()?;
     if deletions == state.deletions {
         return Ok(());
     }
+    // The log lists every deletion ever made; the table has those that were followed.
     let mut is_forgotten = tx.prepare_cached("SELECT 1 FROM forgotten WHERE session_id = ?1")?;
     let mut put = tx.prepare_cached("INSERT INTO forgotten VALUES (?1)")?;
     let mut index = SqliteIndex::new(tx);
@@ -49,6 +52,7 @@ pub(super) fn follow_deletions(
             put.execute([session_id.as_str()])?;
         }
     }
+    // All sessions at once: each call rewrites the segments that it touches.
     delete_docs(&mut index, &deleted)?;
     state.deletions = deletions;
     Ok(())
@@ -60,6 +64,8 @@ fn deleted_positions(
     corpus: &dyn Corpus,
     session_id: &SessionId,
 ) -> Result<Vec<u64>, DerivedError> {
+    // The log has no rows of the session left to ask for its positions; the index still has its
+    // keyword.
     let term = keywords::session(session_id);
     let positions =
         IndexReader::new(index).docs_with_any(vec![term], &(0..u64::MAX), usize::MAX)?;

@@ -11,8 +11,8 @@ use crate::Recorded;
 use crate::derived::DerivedError;
 use crate::store::Direction;
 
-/// What the words of people and agents count more than output of tools and machines: more than
-/// any difference in the text, whose score is at most 1.
+/// What the words of people and agents count more than output of tools and machines. The score of
+/// a text is at most 1, so no difference between two texts outweighs it.
 const SPOKEN_BOOST: f64 = 1.0;
 
 /// The events of the log, with the filters of a query. A document's id is the event's position.
@@ -51,6 +51,7 @@ impl DocumentSource for EventDocuments<'_> {
 
     fn supersedes(&self, document: &Recorded) -> Result<Option<DocId>, DerivedError> {
         let event = &document.event;
+        // An amending event names the first account by its id, and documents have positions.
         match event.amends() {
             Some(first) => Ok(self.corpus.position(&event.session_id, &first)?),
             None => Ok(None),
@@ -58,6 +59,8 @@ impl DocumentSource for EventDocuments<'_> {
     }
 
     fn accepts(&self, document: &Recorded) -> Result<bool, DerivedError> {
+        // Also for candidates that the index gave: keyword terms are hashes, and times are indexed
+        // by the day.
         Ok(self.filter.accepts(&document.event, self.corpus)?)
     }
 

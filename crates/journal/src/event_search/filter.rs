@@ -50,6 +50,7 @@ impl<'a> Filter<'a> {
     pub(super) fn keywords(&self, state: &IndexState) -> Vec<Vec<String>> {
         let query = self.query;
         let mut all = Vec::new();
+        // With its ancestors: inherited events are indexed under the session that recorded them.
         if query.session.is_some() {
             let lineage = self.lineage.iter();
             all.push(lineage.map(|(session_id, _)| keywords::session(session_id)).collect());
@@ -77,6 +78,8 @@ impl<'a> Filter<'a> {
         if self.query.after.is_none() && self.query.before.is_none() {
             return None;
         }
+        // Without these bounds a filter such as "since 1970" would need thousands of days that no
+        // event has.
         let from = self.query.after.map_or(first_day, keywords::day_of).max(first_day);
         let to = self.query.before.map_or(last_day, keywords::day_of).min(last_day);
         let mut terms = Vec::new();

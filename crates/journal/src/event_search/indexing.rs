@@ -38,6 +38,8 @@ pub(crate) fn index_events(
     derived: &Derived,
 ) -> Result<IndexProgress, ReadError> {
     let _lock = derived.lock_indexing();
+    // Asked with a read first: an index that is current must not wait for the write lock of another
+    // process.
     let state = derived.read("read", |connection| SqliteIndex::new(connection).state())?;
     let tail = corpus.tail()?;
     if tail < state.indexed {
@@ -59,6 +61,7 @@ pub(crate) fn index_events(
             && indexer.add_some()?
         {}
         let (events, mut state) = indexer.finish()?;
+        // Last, so that a session that was deleted while this transaction was open is followed too.
         follow_deletions(tx, corpus, &mut state)?;
         SqliteIndex::new(tx).save_state(state)?;
         Ok(IndexProgress { indexed: state.indexed, is_current: events == 0 })
@@ -118,6 +121,7 @@ impl<'a, 'c> EventIndexer<'a, 'c> {
 
     fn add_event(&mut self, position: u64, draft: &Draft) -> Result<(), DerivedError> {
         self.events += 1;
+        // Also for an event that has nothing to search: the index has dealt with it.
         self.state.indexed = position;
         self.add_document(position, draft)?;
         if let Some(first) = draft.amends()
@@ -131,12 +135,17 @@ impl<'a, 'c> EventIndexer<'a, 'c> {
     /// Adds the words and keywords of an event, if it can be searched or looked up at all.
     fn add_document(&mut self, position: u64, draft: &Draft) -> Result<(), DerivedError> {
         let fields = draft.search_fields();
+        // Many events, such as status changes, have neither. Every search asks for words, so such
+        // an event can never be a hit.
         if fields.texts.is_empty() && fields.keys.is_empty() {
             return Ok(());
         }
+        // A wrong clock in one event widens the range for good. That costs a filter some terms,
+        // never a hit.
         let day = day_of(draft.created_at);
         self.state.first_day = self.state.first_day.min(day);
         self.state.last_day = self.state.last_day.max(day);
+        // One transaction indexes thousands of events of few sessions.
         if !self.projects.contains_key(&draft.session_id) {
             let project = self.corpus.project(&draft.session_id)?;
             self.projects.insert(draft.session_id.clone(), project);

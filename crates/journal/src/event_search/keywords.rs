@@ -38,6 +38,8 @@ pub(super) fn tool(tool: &str) -> String {
 
 pub(super) fn kind(kind: &Kind) -> String {
     match kind.code() {
+        // A kind of a newer program has no code here. Its name may be of any length, so it is
+        // hashed.
         0 => keyword_term('k', &[kind.as_str()]),
         code => keyword_number('k', code),
     }
@@ -46,12 +48,14 @@ pub(super) fn kind(kind: &Kind) -> String {
 /// A key within the session that recorded it.
 pub(super) fn key(session_id: &SessionId, key: &EventKey) -> String {
     let family = key.family.letter().to_string();
+    // The session is part of the term: call ids such as `call_1` repeat in every session.
     keyword_term('x', &[session_id.as_str(), &family, &key.name])
 }
 
 /// The day of a time, counted from 1970.
 pub(super) fn day_of(time: Time) -> i64 {
     const MICROS_PER_DAY: i64 = 86_400_000_000;
+    // Euclidean, so that a day before 1970 is not mixed with the first day after it.
     time.micros_and_rest().0.div_euclid(MICROS_PER_DAY)
 }
 
@@ -90,6 +94,7 @@ impl EventKeywords {
         mut visit: impl FnMut(&str),
     ) {
         let event_day = day_of(event.created_at);
+        // Each term of these costs a hash, and a session writes its events one after the other.
         let is_same = self.origin.as_ref().is_some_and(|origin| {
             origin.day == event_day
                 && origin.session_id == event.session_id

@@ -94,8 +94,10 @@ impl Query {
     /// A short hash of everything that decides about the hits and their order; the limit may
     /// change from page to page.
     pub(super) fn fingerprint(&self) -> String {
+        // The cursor is left out too: it would contain the fingerprint that is made here.
         let asked = Query { limit: 0, cursor: None, ..self.clone() };
         let hash = Sha256::digest(format!("{asked:?}").as_bytes());
+        // 48 bits: it tells a user's queries apart and protects nothing.
         hash[..6].iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
             text

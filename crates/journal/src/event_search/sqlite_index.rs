@@ -46,6 +46,8 @@ impl<'a> SqliteIndex<'a> {
         const SQL: &str = "SELECT indexed, first_day, last_day, deletions FROM state";
         let read = |row: &Row<'_>| {
             Ok(IndexState {
+                // SQLite's integers have a sign. Positions never use the top bit, so the casts lose
+                // nothing.
                 indexed: row.get::<_, i64>(0)? as u64,
                 first_day: row.get(1)?,
                 last_day: row.get(2)?,
@@ -104,6 +106,7 @@ impl IndexStore for SqliteIndex<'_> {
     }
 
     fn block_at(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, DerivedError> {
+        // One step down the index `leaf_by_word`, which orders blocks by segment and first term.
         let sql = "SELECT bytes FROM leaves WHERE stretch = ?1 AND word <= ?2 \
                    ORDER BY word DESC LIMIT 1";
         let mut select = self.connection.prepare_cached(sql)?;
@@ -125,6 +128,7 @@ impl IndexStore for SqliteIndex<'_> {
     ) -> Result<(), DerivedError> {
         let sql = "SELECT bytes FROM leaves WHERE stretch = ?1 AND word > ?2 ORDER BY word";
         let mut select = self.connection.prepare_cached(sql)?;
+        // Row by row, so that a visitor that breaks off has not loaded the rest of a long prefix.
         let mut rows = select.query(params![segment_id, term])?;
         while let Some(row) = rows.next()? {
             if visit(row.get(0)?)?.is_break() {
@@ -137,6 +141,7 @@ impl IndexStore for SqliteIndex<'_> {
 
 impl IndexStoreMut for SqliteIndex<'_> {
     fn next_segment_id(&self) -> Result<i64, DerivedError> {
+        // A removed segment's number may be used again: its blocks were removed with it.
         let mut select = self.connection.prepare_cached("SELECT max(number) FROM stretches")?;
         let last: Option<i64> = select.query_row([], |row| row.get(0))?;
         Ok(last.unwrap_or(0) + 1)
@@ -173,6 +178,7 @@ impl IndexStoreMut for SqliteIndex<'_> {
     }
 
     fn put_tombstone(&mut self, shard: u64, offset: u32) -> Result<(), DerivedError> {
+        // A document may be superseded and then deleted.
         let sql = "INSERT OR IGNORE INTO gone VALUES (?1, ?2)";
         self.connection.prepare_cached(sql)?.execute(params![shard as i64, offset])?;
         Ok(())
@@ -186,6 +192,7 @@ impl IndexStoreMut for SqliteIndex<'_> {
     }
 
     fn put_superseded(&mut self, id: DocId) -> Result<(), DerivedError> {
+        // Two later accounts may amend the same first one.
         let sql = "INSERT OR IGNORE INTO replaced VALUES (?1)";
         self.connection.prepare_cached(sql)?.execute([id as i64])?;
         Ok(())
