@@ -92,6 +92,7 @@ where
 
     /// How many indexed documents fit a query, counted up to `limit`.
     pub(crate) fn count_docs(&self, query: &BooleanQuery, limit: usize) -> Result<usize, D::Error> {
+        // Without an index all documents count as unindexed, and their matches are known already.
         let Some(index) = &self.index else { return Ok(0) };
         let ids = self.ids_after(None);
         let mut total = 0;
@@ -141,6 +142,7 @@ where
             let docs = index.matching_docs(*shard, &plan.whole, &near, self.order, limit)?;
             found += docs.len();
             if found >= wanted {
+                // Whole words alone fill the page up to this document, so reading stops there.
                 return Ok(docs.last().copied());
             }
         }
@@ -174,6 +176,8 @@ where
         match (&sources.index, &sources.plan) {
             (Some(index), Some(plan)) => {
                 let mut shards = index.shards()?;
+                // The order of the stages is the order of the documents: newest shard first, or
+                // oldest.
                 if is_newest_first {
                     shards.reverse();
                 }
@@ -225,6 +229,8 @@ where
     }
 
     fn fetch_unindexed(&mut self) {
+        // The list is newest first, so the other order walks it backwards. A later page leaves out
+        // what came before its cursor.
         let docs = self.sources.unindexed.tiers.get(self.tier).map_or(&[][..], Vec::as_slice);
         let done = self.done;
         if self.sources.order.is_newest_first() {
@@ -275,6 +281,7 @@ where
             return Ok(None);
         }
         let page = sources.documents.read_page(ids.start..=ids.end - 1, sources.order)?;
+        // The source gives as many as fit its own page. Only an empty one is the end.
         let is_over = page.is_empty();
         self.ready.extend(page.into_iter().map(|document| CandidateDoc {
             id: sources.documents.doc_id(&document),

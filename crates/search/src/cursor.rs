@@ -44,6 +44,7 @@ impl SearchCursor {
     pub fn decode(text: &str, fingerprint: &str) -> Option<SearchCursor> {
         let rest = text.strip_prefix(VERSION)?.strip_prefix('.')?;
         let rest = rest.strip_prefix(fingerprint)?.strip_prefix('.')?;
+        // Cursors come back from clients, so every part is checked and none is trusted.
         let numbers: Vec<u64> = rest
             .split('.')
             .map(|number| u64::from_str_radix(number, 16).ok())

@@ -29,6 +29,7 @@ pub(crate) fn fold(text: &str) -> String {
 pub(crate) fn fold_into(text: &str, folded: &mut String) {
     folded.clear();
     folded.reserve(text.len());
+    // Most text is ASCII, and then no table of Unicode is needed.
     if text.is_ascii() {
         push_ascii(text, folded);
     } else {
@@ -59,6 +60,8 @@ pub(crate) fn fold_with_origins(text: &str) -> FoldedText {
     }
     let mut origins = Vec::with_capacity(text.len());
     fold_runs(text, &mut folded, |piece, folded_len| match piece {
+        // ASCII folds byte for byte; every byte of a cluster points at the beginning of the
+        // cluster.
         OriginalRun::Ascii(range) => origins.extend(range),
         OriginalRun::Cluster(range) => origins.resize(folded_len, range.start),
     });
@@ -106,6 +109,7 @@ fn fold_runs(text: &str, folded: &mut String, mut pushed: impl FnMut(OriginalRun
                 break;
             }
         }
+        // A character and all marks behind it: they are decomposed and put in order together.
         let mut chars = text[at..].char_indices();
         chars.next();
         let len = chars.find(|(_, c)| !joins_previous(*c)).map_or(text.len() - at, |(len, _)| len);
@@ -138,6 +142,7 @@ fn push_ascii(text: &str, folded: &mut String) {
 
 /// Bytes of the terminal code after an escape: without this, coloured words would begin with `31m`.
 fn colour_code_len(after_escape: &[u8]) -> usize {
+    // Only codes of the form `ESC [ parameters final`; they are the ones that colour.
     if after_escape.first() != Some(&b'[') {
         return 0;
     }
@@ -149,6 +154,7 @@ fn colour_code_len(after_escape: &[u8]) -> usize {
 
 fn push_cluster(cluster: &str, folded: &mut String) {
     let mut chars = cluster.chars();
+    // The branches for a single character are shortcuts with the same result as `push_decomposed`.
     let (Some(first), None) = (chars.next(), chars.next()) else {
         return push_decomposed(cluster, folded);
     };

@@ -75,6 +75,7 @@ impl<'s, S: IndexStore> IndexReader<'s, S> {
         if order.is_newest_first() {
             segments.reverse();
         }
+        // A superseded document keeps its postings until the next merge.
         let tombstones = self.store.tombstones(shard)?;
         let mut found = Vec::new();
         // Segment by segment, so that a full page needs no look at older segments.
@@ -87,6 +88,7 @@ impl<'s, S: IndexStore> IndexReader<'s, S> {
             let mut postings = self.postings(&segment, query)?;
             postings.retain(|offset| !tombstones.contains(offset));
             let docs = postings.into_iter().map(|offset| first + u64::from(offset));
+            // A segment at the edge of the range also has documents outside it.
             let docs = docs.filter(|id| ids.contains(id));
             let room = limit - found.len();
             if order.is_newest_first() {
@@ -126,6 +128,7 @@ impl<'s, S: IndexStore> IndexReader<'s, S> {
     /// The offsets of a segment that fit a query, in order.
     fn postings(&self, segment: &Segment, query: &BooleanQuery) -> Result<Vec<u32>, S::Error> {
         let mut postings = self.postings_of_all(segment, &query.must)?;
+        // Looked up only if there is a document to leave out.
         if !postings.is_empty() && !query.must_not_all.is_empty() {
             let excluded = self.postings_of_all(segment, &query.must_not_all)?;
             retain_sorted(&mut postings, &excluded, false);
@@ -176,6 +179,7 @@ impl<'s, S: IndexStore> IndexReader<'s, S> {
 fn retain_sorted(postings: &mut Vec<u32>, others: &[u32], in_both: bool) {
     let mut others = others.iter().peekable();
     postings.retain(|offset| {
+        // Both lists are walked once, side by side.
         while others.next_if(|other| *other < offset).is_some() {}
         (others.peek() == Some(&offset)) == in_both
     });

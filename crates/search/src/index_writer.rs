@@ -47,12 +47,15 @@ impl<'s, S: IndexStoreMut> IndexWriter<'s, S> {
             self.shard = shard_of(id);
         }
         self.buffer.start_document(offset_of(id));
+        // `has_document` asks for it: a document may have keywords only, and no word is in all of
+        // them.
         self.buffer.add_term(EVERY_DOCUMENT);
         Ok(DocumentWriter { buffer: &mut self.buffer, folded: &mut self.folded })
     }
 
     /// Notes that a later document stands in for this one, which is found no more.
     pub fn supersede(&mut self, id: DocId) -> Result<(), S::Error> {
+        // A document of this transaction has no segment yet, so it can leave without a tombstone.
         let is_buffered = shard_of(id) == self.shard && self.buffer.drop_document(offset_of(id));
         if !is_buffered && IndexReader::new(self.store).has_document(id)? {
             self.store.put_tombstone(shard_of(id), offset_of(id))?;
@@ -93,6 +96,7 @@ impl DocumentWriter<'_> {
 pub fn delete_docs<S: IndexStoreMut>(store: &mut S, ids: &[DocId]) -> Result<(), S::Error> {
     let mut shards = BTreeSet::new();
     for id in ids {
+        // All tombstones first, then one rewrite per shard.
         store.put_tombstone(shard_of(*id), offset_of(*id))?;
         shards.insert(shard_of(*id));
     }

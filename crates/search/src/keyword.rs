@@ -15,7 +15,7 @@ const MARK: char = '\u{E000}';
 /// [`IndexWriter`]: crate::IndexWriter
 pub const EVERY_DOCUMENT: &str = "\u{E000}";
 
-/// The keyword term of a value in a field. A value may have several parts, whose order counts.
+/// The keyword term of a value in a field. A value may have several parts; their order counts.
 pub fn keyword_term(field: char, parts: &[&str]) -> String {
     /// Hexadecimal digits of the hash: 48 bits tell the names of any journal apart, give or take
     /// one.

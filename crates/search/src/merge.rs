@@ -46,6 +46,8 @@ pub(crate) fn purge_tombstones<S: IndexStoreMut>(
 ) -> Result<(), S::Error> {
     let tombstones = store.tombstones(shard)?;
     for segment in store.segments(shard)? {
+        // A merge of one segment writes it again without the deleted postings. The other segments
+        // stay as they are.
         if tombstones.iter().any(|offset| segment.offsets.contains(offset)) {
             merge_segments(store, shard, &[segment])?;
         }
@@ -57,6 +59,8 @@ pub(crate) fn purge_tombstones<S: IndexStoreMut>(
 /// The newest segments that should become one, if there are such.
 fn merge_candidates(segments: &[Segment]) -> Option<Vec<Segment>> {
     if segments.len() > SEGMENTS_MAX {
+        // Happens when small and large segments alternate, so that no run of one class grows long
+        // enough.
         return Some(segments.to_vec());
     }
     let largest = segments.iter().map(size_class).max()?;
@@ -112,6 +116,7 @@ fn merge_segments<S: IndexStoreMut>(
         if !tombstones.is_empty() {
             postings.retain(|offset| !tombstones.contains(offset));
         }
+        // A term that only deleted documents had leaves the dictionary: its bytes are deleted text.
         if !postings.is_empty() {
             writer.add_term(store, &term, &postings)?;
         }
@@ -144,6 +149,7 @@ impl SegmentCursor {
     /// Goes to the next term; `false` behind the last.
     fn advance<S: IndexStore>(&mut self, store: &S) -> Result<bool, S::Error> {
         while !self.block.advance()? {
+            // `term` is still the last one of the block, and the next block begins behind it.
             match store.block_after(self.segment_id, &self.block.term)? {
                 Some(bytes) => self.block = TermBlockReader::new(bytes)?,
                 None => return Ok(false),

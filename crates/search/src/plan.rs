@@ -61,9 +61,11 @@ pub(crate) fn plan_query(
         TermExtent::Whole | TermExtent::WholeOrPrefix => Clause::Term(lookup.term.clone()),
         TermExtent::Prefix => Clause::Prefix(lookup.term.clone()),
     });
+    // Neither a filter nor a word that is indexed: for instance a query in substring mode.
     if whole.must.is_empty() {
         return None;
     }
+    // Without prefixes both tiers would find the same documents.
     if !lookups.have_prefixes() {
         return Some(QueryPlan { tiers: vec![whole.clone()], whole });
     }
@@ -72,6 +74,7 @@ pub(crate) fn plan_query(
         TermExtent::WholeOrPrefix | TermExtent::Prefix => Clause::Prefix(lookup.term.clone()),
     });
     let tiers = match order {
+        // Ordered by id, a prefix match may stand before a whole word.
         Order::Newest | Order::Oldest => vec![any],
         // A prefix clause finds whole words too, so the second tier leaves out the first.
         Order::Best => {

@@ -87,6 +87,7 @@ impl PostingsBuilder {
         if recent.get(recent_slot) == Some(&met_here) {
             return;
         }
+        // Allocates with the first term and does nothing afterwards.
         recent.resize(RECENT_LEN, 0);
         recent[recent_slot] = met_here;
         let slot = if term.len() < LONG_LEN {
@@ -100,6 +101,8 @@ impl PostingsBuilder {
             term_bytes.extend(term.as_bytes());
             slot.number = terms.len() as u32;
         }
+        // The table of recent terms forgets, so a repetition within the document still arrives
+        // here.
         if slot.last_doc != docs.len() as u32 {
             slot.last_doc = docs.len() as u32;
             occurrences.push(slot.number - 1);
@@ -111,6 +114,7 @@ impl PostingsBuilder {
 
     /// Leaves a document out; whether it was there.
     pub(crate) fn drop_document(&mut self, offset: u32) -> bool {
+        // Documents come with rising offsets.
         let found = self.docs.binary_search_by_key(&offset, |doc| doc.offset);
         if let Ok(number) = found {
             self.docs[number].is_dropped = true;
@@ -225,6 +229,7 @@ impl TermTable {
         const SLOTS_MIN: usize = 4_096;
         let len = (4 * self.slots.len()).max(SLOTS_MIN);
         let slots = std::mem::replace(&mut self.slots, vec![TermSlot::default(); len]);
+        // Slots keep their hashes, so no term is read again.
         for slot in slots.into_iter().filter(|slot| slot.number != 0) {
             let mut at = slot.hash as usize & (len - 1);
             while self.slots[at].number != 0 {

@@ -23,6 +23,8 @@ const PHRASE_SHARE: f64 = 0.3;
 /// are added.
 pub(crate) fn score_texts(folded: &[String], query: &TextQuery) -> f64 {
     let len: usize = folded.iter().map(String::len).sum();
+    // A long text collects matches by its length alone, so it needs more of them for the same
+    // score.
     let damping = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * len as f64 / AVERAGE_LEN);
     let score_term = |term: &QueryTerm| {
         let matches = count_matches(folded, term) as f64;
@@ -47,6 +49,7 @@ fn count_matches(folded: &[String], term: &QueryTerm) -> usize {
             && let Some(range) = term.find(text, from)
         {
             matches += 1;
+            // Behind the match: overlapping ones would count the same characters twice.
             from = range.end;
         }
     }

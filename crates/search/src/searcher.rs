@@ -72,6 +72,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
         S: IndexStore<Error = D::Error>,
     {
         let start = self.query.cursor;
+        // Every page sees the documents that the first one saw, however many were added since.
         let as_of = match &start {
             Some(start) => start.as_of,
             None => self.documents.last_id()?,
@@ -97,6 +98,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
         for scored in page.docs {
             hits.extend(self.read_hit(scored)?);
         }
+        // A total at the limit means that counting stopped there.
         let complete = !page.is_cut && total < CANDIDATES_MAX;
         Ok(TopDocs { hits, total, total_is_exact, complete, next })
     }
@@ -121,8 +123,11 @@ impl<D: DocumentSource> Searcher<'_, D> {
         let mut examined = 0;
         for tier in from.tier as usize..TIERS_MAX {
             let mut done = if tier as u64 == from.tier { from.done } else { None };
+            // One more than the page holds, to learn whether there is a next one.
             let mut candidates = Candidates::new(sources, tier, done, limit + 1)?;
             loop {
+                // A cursor can only point here: the window before it is final, this one is not
+                // sorted yet.
                 let before = done;
                 let mut window = Vec::new();
                 let mut is_exhausted = false;
@@ -133,6 +138,8 @@ impl<D: DocumentSource> Searcher<'_, D> {
                     };
                     done = Some(candidate.id);
                     examined += 1;
+                    // Bounds the work of one request for a query that has many candidates and few
+                    // matches.
                     page.is_cut = examined >= CANDIDATES_MAX;
                     window.extend(self.score_candidate(sources, candidate)?);
                 }
@@ -144,6 +151,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
                     if page.docs.len() == limit {
                         let (tier, shown) = (tier as u64, index as u64);
                         page.next = Some(SearchCursor { tier, done: before, shown, ..from });
+                        // The page is full, so the limit of candidates has cut off nothing.
                         page.is_cut = false;
                         return Ok(page);
                     }
@@ -173,6 +181,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
         S: IndexStore<Error = D::Error>,
     {
         let id = candidate.id;
+        // A scan has read the document already.
         let document = match candidate.document {
             Some(document) => Some(document),
             None => self.documents.read_document(id)?,
@@ -189,6 +198,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
 
     /// The folded texts of a document, if it matches.
     fn matching_texts(&self, document: &D::Document) -> Result<Option<Vec<String>>, D::Error> {
+        // Filters before texts: folding is the expensive part.
         if !self.documents.accepts(document)? {
             return Ok(None);
         }
@@ -209,6 +219,8 @@ impl<D: DocumentSource> Searcher<'_, D> {
         let (plan, indexed) = match &index {
             Some(index) => {
                 let plan = plan_query(&self.query.text.lookups, &self.query.keywords, order);
+                // A later page may meet an index that has gone on; documents behind `as_of` stay
+                // out.
                 (plan, index.indexed.min(as_of))
             }
             None => (None, 0),
@@ -237,7 +249,10 @@ impl<D: DocumentSource> Searcher<'_, D> {
             let page = self.documents.read_page(indexed + 1..=end - 1, Order::Newest)?;
             for document in &page {
                 let id = self.documents.doc_id(document);
+                // The next page of documents ends before the oldest one read so far.
                 end = id;
+                // Noted even if the newer document does not match: the older one is out of date
+                // either way.
                 unindexed.superseded.extend(self.documents.supersedes(document)?);
                 if unindexed.superseded.contains(&id) {
                     continue;
@@ -264,6 +279,7 @@ impl<D: DocumentSource> Searcher<'_, D> {
     where
         S: IndexStore<Error = D::Error>,
     {
+        // Everything was seen, so the number is known without asking the index.
         if page.next.is_none() {
             return Ok((page.seen, true));
         }
@@ -277,6 +293,8 @@ impl<D: DocumentSource> Searcher<'_, D> {
             return Ok((page.seen.max(unindexed), false));
         };
         let whole = sources.count_docs(&plan.whole, CANDIDATES_MAX)?;
+        // A prefix lookup gathers all matches of each shard. It is worth its cost for a rare word
+        // in a small log only.
         let is_expensive = plan.tiers.iter().any(BooleanQuery::has_prefix)
             && (whole > PREFIXES_COUNTED_MAX || index.shards()?.len() > 1);
         let mut counted = if is_expensive { whole } else { 0 };

@@ -26,6 +26,7 @@ impl Segment {
         let term = term.as_bytes();
         let Some(bytes) = store.block_at(self.id, term)? else { return Ok(()) };
         let mut block = TermBlockReader::new(bytes)?;
+        // Terms are sorted, so the first larger one ends the search.
         while block.advance()? && &*block.term <= term {
             if block.term == term {
                 block.read_postings(postings)?;

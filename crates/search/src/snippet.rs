@@ -57,6 +57,7 @@ fn find_matches(text: &str, query: &TextQuery) -> Vec<TermMatch> {
             // A match is never empty, but this loop must end even if it were.
             from = range.end.max(range.start + 1);
             matches.push(TermMatch { range: folded.origin(range), term: index });
+            // The bound grows with each term, so a frequent term leaves room for the ones after it.
             if matches.len() >= MATCHES_MAX * (index + 1) {
                 break;
             }
@@ -97,6 +98,7 @@ fn cut_around(text: &str, matches: &[TermMatch], first: usize) -> Snippet {
     let end = len.map_or(text.len(), |len| start + len);
     let mut highlights: Vec<Range<usize>> = Vec::new();
     for found in matches {
+        // A match at the edge is highlighted as far as it is shown.
         let range = found.range.start.max(start)..found.range.end.min(end);
         if range.is_empty() {
             continue;
@@ -119,5 +121,7 @@ fn lead_start(text: &str, at: usize) -> usize {
         return 0;
     }
     let after = |(start, c): &(usize, char)| start + c.len_utf8();
+    // `lead` runs backwards from the match. The search begins at its far end, to show as much as
+    // fits.
     lead.iter().rev().find(|(_, c)| c.is_whitespace()).map_or(earliest, after)
 }

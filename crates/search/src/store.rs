@@ -20,20 +20,20 @@ pub trait IndexStore {
     /// The segments of a shard in the order of their first offsets.
     fn segments(&self, shard: u64) -> Result<Vec<Segment>, Self::Error>;
 
-    /// Offsets of a shard whose documents are deleted while segments still have their postings.
+    /// Offsets of a shard at which a document is deleted while segments still have its postings.
     fn tombstones(&self, shard: u64) -> Result<HashSet<u32>, Self::Error>;
 
     /// Whether a later document stands in for this one.
     fn is_superseded(&self, id: DocId) -> Result<bool, Self::Error>;
 
-    /// The last block of a segment whose first term is not behind `term`: the only one that can
-    /// hold the term.
+    /// The last block of a segment that begins with `term` or with a term before it: the only one
+    /// that can hold the term.
     fn block_at(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// The first block of a segment whose first term is behind `term`.
+    /// The first block of a segment that begins with a term behind `term`.
     fn block_after(&self, segment_id: i64, term: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// Visits the blocks of a segment whose first terms are behind `term`, in order, until the
+    /// Visits the blocks of a segment that begin with a term behind `term`, in order, until the
     /// visitor breaks off.
     fn visit_blocks_after(
         &self,

@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 3_900;
 
 const CHECKSUM_LEN: usize = 4;
 
-/// A term block whose bytes are not as they were written.
+/// The bytes of a term block are not as they were written.
 #[derive(Debug)]
 pub struct CorruptBlock;
 
@@ -33,6 +33,7 @@ pub(crate) struct TermBlockWriter {
 impl TermBlockWriter {
     /// Adds the next term with its postings, both in order. Terms have at most 255 bytes.
     pub(crate) fn push(&mut self, term: &[u8], postings: &[u32]) {
+        // At most 255, like every term, so it fits the byte it is stored in.
         let shared = self.last_term.iter().zip(term).take_while(|(a, b)| a == b).count();
         if self.bytes.is_empty() {
             self.first_term.clear();
@@ -43,6 +44,7 @@ impl TermBlockWriter {
         self.bytes.extend(&term[shared..]);
         self.encoded.clear();
         let mut previous = 0;
+        // Rising offsets, so the distances are small and most take one byte.
         for offset in postings {
             push_varint(&mut self.encoded, offset - previous);
             previous = *offset;
@@ -98,6 +100,8 @@ pub(crate) struct TermBlockReader {
 impl TermBlockReader {
     /// Stands before the first term.
     pub(crate) fn new(bytes: Vec<u8>) -> Result<TermBlockReader, CorruptBlock> {
+        // Checked once here: behind it only the writer's own mistakes are left, and the readers
+        // below turn those into errors instead of panics.
         let (checksum, rest) = bytes.split_first_chunk::<CHECKSUM_LEN>().ok_or(CorruptBlock)?;
         if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) {
             return Err(CorruptBlock);
@@ -115,6 +119,7 @@ impl TermBlockReader {
         self.term.extend(suffix);
         self.at = at + 2 + suffix_len;
         let postings_len = self.read_varint()? as usize;
+        // A reader that is not interested goes on from `end` without decoding a posting.
         self.end = self.at + postings_len;
         Ok(true)
     }
@@ -123,6 +128,7 @@ impl TermBlockReader {
     pub(crate) fn read_postings(&mut self, postings: &mut Vec<u32>) -> Result<(), CorruptBlock> {
         let mut offset = 0u32;
         while self.at < self.end {
+            // A sum that overflows would wrap to a wrong document.
             offset = offset.checked_add(self.read_varint()?).ok_or(CorruptBlock)?;
             postings.push(offset);
         }

@@ -79,6 +79,7 @@ impl TextQuery {
             .collect();
         let phrase = (terms.len() > 1).then(|| QueryTerm {
             pieces: terms.iter().flat_map(|term| term.pieces.clone()).collect(),
+            // As for a single word: the last one may be incomplete.
             is_prefix: true,
             is_substring: mode == MatchMode::Substring,
         });
@@ -148,6 +149,7 @@ impl QueryTerm {
         let mut end = start + first.len();
         for piece in others {
             let rest = text[end..].trim_start();
+            // At least one blank: `foo bar` is not `foobar`.
             let blanks = text.len() - end - rest.len();
             if blanks == 0 || !rest.starts_with(piece.as_str()) {
                 return None;
@@ -163,6 +165,7 @@ impl QueryTerm {
         let is_spaced = |c: Option<char>| c.is_some_and(|c| char_class(c) == CharClass::Spaced);
         let (before, rest) = text.split_at(range.start);
         let (inside, after) = rest.split_at(range.len());
+        // A boundary is cut if letters stand on both sides of it.
         let cuts_start = is_spaced(before.chars().next_back()) && is_spaced(inside.chars().next());
         let cuts_end = is_spaced(inside.chars().next_back()) && is_spaced(after.chars().next());
         self.is_substring || (!cuts_start && (self.is_prefix || !cuts_end))
@@ -226,6 +229,7 @@ impl TermLookups {
             are_exact &= query_term.is_exact(&own);
             terms.extend(own);
         }
+        // A word that is typed twice, or shared by two phrases, is looked up once.
         terms.sort();
         terms.dedup();
         if terms.len() > LOOKUPS_MAX {
@@ -248,6 +252,8 @@ impl TermLookup {
     fn is_whole_word_in(&self, text: &str) -> bool {
         let mut from = 0;
         while let Some(start) = text[from..].find(&self.term).map(|at| from + at) {
+            // The comparison has to agree with the tokenizer: a word that the index cuts counts as
+            // whole by its beginning.
             let is_start = text[..start]
                 .chars()
                 .next_back()

@@ -162,6 +162,7 @@ impl AsciiBlock {
     #[inline]
     fn read_whole(block: &[u8; AsciiBlock::LEN]) -> AsciiBlock {
         let word_bits = bit_per_byte(block, is_ascii_word_byte);
+        // `trailing_zeros` of 0 is 64, the length of a block that is all ASCII.
         let foreign = if block.is_ascii() { 0 } else { bit_per_byte(block, |byte| byte >= 0x80) };
         let ascii_len = foreign.trailing_zeros() as usize;
         let shown = 1u64.checked_shl(ascii_len as u32).map_or(!0, |bit| bit - 1);
@@ -237,6 +238,8 @@ pub(crate) fn truncate_term(word: &str) -> &str {
 
 /// Each character with the one after it; the last one stands alone.
 pub(crate) fn bigrams(run: &str) -> impl Iterator<Item = &str> {
+    // Each pair ends where the character after the next begins. The end of the run stands twice,
+    // for the last pair and the last character.
     let ends = run.char_indices().map(|(at, _)| at).skip(2).chain([run.len(), run.len()]);
     run.char_indices().map(|(at, _)| at).zip(ends).map(|(start, end)| &run[start..end])
 }
