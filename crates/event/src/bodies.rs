@@ -29,6 +29,7 @@ fn named_artifacts(json: &str) -> Vec<String> {
     let mut is_artifact = false;
     for token in Tokenizer::new(json) {
         match token {
+            // An `artifact` that is an object is no id.
             Token::Open | Token::Close => is_artifact = false,
             Token::Name(name) => is_artifact = name == "\"artifact\"",
             Token::String(id) if is_artifact => {

@@ -36,6 +36,7 @@ fn encode(bytes: &[u8]) -> String {
         let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
         let group = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
+            // One byte takes two digits, two bytes take three; padding fills the group of four.
             if place <= chunk.len() {
                 text.push(char::from(ALPHABET[(group >> (18 - 6 * place)) as usize & 63]));
             } else {
@@ -47,6 +48,7 @@ fn encode(bytes: &[u8]) -> String {
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
+    // Padded base64 has whole groups of four. Anything else was cut off or is another encoding.
     if !text.len().is_multiple_of(4) {
         return None;
     }

@@ -22,6 +22,9 @@ impl ChildStatus {
     /// `from` is `None` for a child that has no event yet.
     pub fn after(from: Option<&ChildStatus>, kind: &Kind) -> Option<ChildStatus> {
         use ChildStatus::{Blocked, Canceled, Completed, Failed, Merged, Requested, Running};
+        // requested ─► running ◄─► blocked          Progress changes neither of the two.
+        // running or blocked ─► completed ─► merged
+        // requested, running or blocked ─► failed or canceled
         match (from, kind) {
             (None, Kind::ChildRequested) => Some(Requested),
             (Some(Requested | Blocked), Kind::ChildStarted) => Some(Running),

@@ -167,10 +167,14 @@ fn write_optional<M: SerializeMap, T: Serialize>(
 
 /// Decodes a whole line, or a rest with the head that a store kept beside it.
 fn decode(json: &str, head: Option<EventHead>) -> Result<(Draft, Option<u64>), BadEvent> {
+    // Split first and decode afterwards: a member of the wrong type then has an error that names
+    // it, and an unknown one is kept byte for byte.
     let (known, extra) = split_members(json)?;
     let head = match head {
         Some(head) => head,
         None => {
+            // Without id, session and time an event has no place in a log. Of the fields below only
+            // the kind has no default: lines are also written by hand and by other programs.
             let id = known.id.string()?.ok_or_else(BadId::missing_event_id)?;
             let session_id: JsonString<'_> = known.session_id.required()?;
             let created_at = known.created_at.required()?;
@@ -217,6 +221,7 @@ fn split_members(json: &str) -> Result<(EnvelopeFields<'_>, Vec<(String, Raw)>),
         let is_duplicate = match known.field(&name) {
             Some(field) => field.value.replace(value).is_some(),
             None => {
+                // A linear search: an event has few unknown members, if any.
                 let is_duplicate = unknown.iter().any(|(other, _)| *other == name);
                 unknown.push((name.clone().into_owned(), value.into()));
                 is_duplicate
@@ -295,6 +300,7 @@ impl<'a> EnvelopeField<'a> {
         let mut metadata = Metadata::new();
         let Some(json) = self.json() else { return Ok(metadata) };
         for (name, value) in members(json).map_err(|error| self.bad(&error.to_string()))? {
+            // For the same reason as in the envelope: readers would disagree on which value counts.
             if metadata.contains_key(&*name) {
                 return Err(BadEvent::Twice(excerpt(&format!("{}.{name}", self.name))));
             }

@@ -58,6 +58,7 @@ impl FromStr for Cost {
 
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // As digits and not as a float, which cannot hold every nano-dollar of a large amount.
         RawValue::from_string(self.to_string())
             .expect("a plain decimal is a JSON number")
             .serialize(serializer)
@@ -158,5 +159,6 @@ fn parse_exponent(text: &str) -> Option<i64> {
 
 /// Returns the amount if it can still fit `i64` with its sign.
 fn check_range(nanos: i128) -> Option<i128> {
+    // 2^63 itself is allowed: with a minus sign it is the smallest `i64`.
     (nanos <= 1 << 63).then_some(nanos)
 }

@@ -89,6 +89,7 @@ impl Draft {
             session_id,
             kind,
             created_at: at,
+            // A hosted session is observed while it happens. Capture sets its own time afterwards.
             observed_at: at,
             provider: "hansard".to_owned(),
             provider_session_id: None,
@@ -111,7 +112,7 @@ impl Draft {
 
     /// Decodes the payload as `P`.
     ///
-    /// Returns `None` for an event of another kind and fails for an event of this kind whose
+    /// Returns `None` for an event of another kind and fails for an event of this kind if its
     /// shape does not fit. Lone surrogates in its texts are read as U+FFFD.
     pub fn payload<P: Payload>(&self) -> Result<Option<P>, BadPayload> {
         if self.kind != P::KIND {
@@ -127,6 +128,7 @@ impl Draft {
         serde_path_to_error::deserialize(&mut json).map(Some).map_err(|error| BadPayload {
             kind: self.kind.clone(),
             event_id: self.id,
+            // Both may repeat names and values of a foreign payload of any length.
             path: excerpt(&error.path().to_string()),
             why: excerpt(&error.inner().to_string()),
         })

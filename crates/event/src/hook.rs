@@ -93,6 +93,8 @@ impl HookMessage {
 
     /// A name that sorts by time. `dice` tells calls of the same instant apart.
     pub fn name_for(at: Time, dice: [u8; 4]) -> String {
+        // 19 digits hold every time up to the year 2286, so the texts sort as the numbers do. A
+        // clock before 1970 counts as 0: a minus sign would sort wrongly.
         format!("{:019}-{:08x}", at.nanos().max(0), u32::from_be_bytes(dice))
     }
 
@@ -105,6 +107,7 @@ impl HookMessage {
 
     /// Parses a line; `None` if it is not a message, or one of another version.
     pub fn parse(line: &[u8]) -> Option<HookMessage> {
+        // The line may be torn by a crash of the hook, or come from another program.
         let message: HookMessage = serde_json::from_slice(line).ok()?;
         (message.version == VERSION).then_some(message)
     }

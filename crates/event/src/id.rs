@@ -70,6 +70,7 @@ impl EventId {
         identity: &[u8],
     ) -> EventId {
         let mut hash = Sha256::new();
+        // The time is no part of the hash: two sources date one fact differently.
         for part in [provider.as_bytes(), provider_session_id.as_bytes(), identity] {
             // Each part is prefixed with its length: `("ab", "c")` and `("a", "bc")` must differ.
             hash.update((part.len() as u64).to_be_bytes());
@@ -87,6 +88,7 @@ impl EventId {
 
     /// The reverse of [`EventId::bytes`].
     pub fn from_bytes(bytes: [u8; 16]) -> Result<EventId, BadId> {
+        // Reserved for "no id", which `avoid_zero` keeps out of new ids.
         if bytes == [0; 16] {
             return Err(BadId::Event { id: "0".repeat(TEXT_LEN), why: "all zero" });
         }
@@ -191,12 +193,16 @@ impl SessionId {
     pub fn new(text: impl AsRef<str>) -> Result<SessionId, BadId> {
         let text = text.as_ref();
         let bad = |why| Err(BadId::Session { id: excerpt(text), why });
+        // Providers use paths, numbers and any script as session ids, so only three things are
+        // refused.
         if text.trim().is_empty() {
             return bad("it is blank");
         }
         if text.len() > SessionId::LEN_MAX {
             return bad("it is longer than 255 bytes");
         }
+        // Ids are printed in terminals and stand in lines of logs, where an escape sequence or a
+        // line break could forge output.
         if text.chars().any(char::is_control) {
             return bad("it has control characters");
         }

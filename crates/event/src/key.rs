@@ -58,16 +58,17 @@ impl Draft {
         self.data.field("tool")?.text().map(Cow::into_owned)
     }
 
-    /// [`Draft::keys`] for a payload whose members are already split.
+    /// [`Draft::keys`] for a payload that is already split into its members.
     pub(crate) fn keys_in(&self, members: &[JsonField<'_>]) -> Vec<EventKey> {
         let keys = key_fields(&self.kind).iter().filter_map(|(field, family)| {
             let name = members.iter().find(|member| member.name == *field)?.text()?;
+            // A blank name would link all events without a name to each other.
             (!name.trim().is_empty()).then(|| EventKey::new(*family, name))
         });
         keys.collect()
     }
 
-    /// [`Draft::tool`] for a payload whose members are already split.
+    /// [`Draft::tool`] for a payload that is already split into its members.
     pub(crate) fn tool_in(&self, members: &[JsonField<'_>]) -> Option<String> {
         let named = members.iter().find(|member| member.name == "tool");
         named.filter(|_| self.is_about_tool())?.text().map(Cow::into_owned)
@@ -94,7 +95,9 @@ impl Draft {
 /// Returns the members of a payload that are keys.
 fn key_fields(kind: &Kind) -> &'static [(&'static str, KeyFamily)] {
     match kind {
+        // The payload of a delta has no idempotency key.
         Kind::ToolDelta => &[("call_id", KeyFamily::Call)],
+        // A call that is tried again keeps its id; the idempotency key tells the executions apart.
         Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult => {
             &[("call_id", KeyFamily::Call), ("idempotency_key", KeyFamily::Execution)]
         }

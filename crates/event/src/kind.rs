@@ -51,6 +51,8 @@ macro_rules! kinds {
             pub fn lane(&self) -> Lane {
                 match self {
                     $(Kind::$variant => Lane::$lane,)*
+                    // A kind of a newer program is stored, but not shown to a model: its meaning is
+                    // not known here.
                     Kind::Other(_) => Lane::Fact,
                 }
             }
@@ -68,6 +70,8 @@ macro_rules! kinds {
 }
 
 kinds! {
+    // The numbers are stored. A new kind takes the next free one, and a kind that is given up
+    // leaves its number unused.
     SessionStarted    "session.started"     1 Fact
     SessionExited     "session.exited"      2 Fact
     StatusChanged     "status.changed"      3 Fact
@@ -142,6 +146,7 @@ impl Serialize for Kind {
 
 impl<'de> Deserialize<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
+        // Borrowed: a known kind, which is the usual case, costs no allocation.
         JsonString::deserialize(deserializer).map(|name| Kind::from(&*name.0))
     }
 }

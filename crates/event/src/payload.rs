@@ -52,6 +52,8 @@ pub fn check_hosted(draft: &Draft) -> Result<(), BadPayload> {
         path: path.to_owned(),
         why: why.to_owned(),
     };
+    // First the table, for errors that say what is missing; then the shape, which would call the
+    // same mistake a type error.
     let required = required(&draft.kind);
     if !required.is_empty() {
         let members = members(draft.data.get()).map_err(|_| bad(".", "it is not an object"))?;
@@ -87,17 +89,20 @@ fn may_be_blank(kind: &Kind, field: &str) -> bool {
 /// Returns the fields of `data` that a hosted session must give.
 fn required(kind: &Kind) -> &'static [&'static str] {
     match kind {
+        // The session and its turns.
         Kind::StatusChanged => &["status", "reason"],
         Kind::Error => &["message"],
         Kind::TurnStarted | Kind::TurnCompleted | Kind::StepStarted | Kind::StepCompleted => {
             &["agent_id"]
         }
         Kind::Retry => &["agent_id", "scope", "attempt", "error"],
+        // Messages. `message_id` and `block` are what live deltas are matched with.
         Kind::UserPrompt | Kind::ContextAdded => &["content"],
         Kind::AssistantThinking => &["message_id", "block"],
         Kind::AssistantMessage => &["message_id", "block", "content"],
         Kind::ExternalInput => &["request_id", "prompt", "status"],
         Kind::Handoff => &["target_agent_id"],
+        // Calls, approvals and waits: each names the id by which its events are paired.
         Kind::ToolCall => &["call_id", "tool", "input", "message_id", "block"],
         Kind::ToolStarted => &["call_id", "tool", "idempotency_key", "effect"],
         // A blank call id is a result without a call; the append rules report it better.
@@ -106,10 +111,12 @@ fn required(kind: &Kind) -> &'static [&'static str] {
         Kind::ApprovalResolved => &["approval_id", "decision"],
         Kind::ApprovalCanceled => &["approval_id", "reason"],
         Kind::WaitStarted | Kind::WaitResolved => &["wait_id"],
+        // The history. A compaction without its cutoff would hide an unknown part of the session.
         Kind::CompactionStarted => &["strategy"],
         Kind::Compaction => &["strategy", "cutoff_seq", "cutoff_event_id", "entries"],
         Kind::Snapshot => &["strategy"],
         Kind::EpochClosed => &["epoch", "cause", "from_seq", "to_seq", "day", "stream", "segment"],
+        // Child runs: both ids, so that the child's own session can be found from every event.
         Kind::ChildRequested => &["child_id", "child_session_id", "agent_id", "mode", "task"],
         Kind::ChildStarted => &["child_id", "child_session_id", "agent_id"],
         Kind::ChildBlocked => &["child_id", "child_session_id", "reason"],

@@ -7,6 +7,7 @@
 /// always matches.
 pub fn is_in_project(project: Option<&str>, cwd: Option<&str>, name: &str) -> bool {
     let matches = |called: &str| {
+        // Folders may end in a slash, and the part behind it would be empty.
         let last = called.trim_end_matches('/').rsplit('/').next();
         called == name || (!name.is_empty() && last == Some(name))
     };

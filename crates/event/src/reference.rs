@@ -24,6 +24,8 @@ impl Draft {
         let mut named = Vec::new();
         let whole = self.data.get();
         collect_ids(whole, whole, reference_fields(&self.kind), &mut named);
+        // Places were found in the original text, so all of them are collected before the first one
+        // changes.
         let edits: Vec<_> = named
             .into_iter()
             .filter_map(|(place, id)| translate(id).map(|new| (place, new)))
@@ -73,6 +75,7 @@ fn collect_ids(
     if fields.is_empty() {
         return;
     }
+    // A payload that is not an object names no events. Duplicate names are all translated.
     for (name, value) in members(object).unwrap_or_default() {
         let field = fields.iter().find(|field| match field {
             ReferenceField::Id(known)
@@ -83,6 +86,8 @@ fn collect_ids(
         match field {
             None => {}
             Some(ReferenceField::Id(_)) => {
+                // What is not an id stays as it is: the payload of a captured event may have any
+                // shape.
                 if let Ok(id) = serde_json::from_str(value) {
                     named.push((place_in(whole, value), id));
                 }
@@ -115,5 +120,6 @@ fn replace_ids(whole: &str, edits: &[(Range<usize>, EventId)]) -> Raw {
         copied = place.end;
     }
     json.push_str(&whole[copied..]);
+    // Every edit replaces one JSON string by another.
     Raw::parse(json).expect("an id in place of an id keeps JSON valid")
 }

@@ -79,6 +79,7 @@ impl Time {
 
     /// Returns the milliseconds since 1970, clamped to the 48 bits of an event id.
     pub fn id_millis(self) -> u64 {
+        // An instant outside is a wrong clock. Clamped, its id still sorts first or last.
         self.nanos().div_euclid(1_000_000).clamp(0, (1 << 48) - 1) as u64
     }
 }

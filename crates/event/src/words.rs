@@ -19,6 +19,7 @@ pub struct SearchFields<'a> {
 impl Draft {
     /// Returns [`Draft::search_texts`], [`Draft::keys`] and [`Draft::tool`] in one pass.
     pub fn search_fields(&self) -> SearchFields<'_> {
+        // The indexer runs this for every event, so the payload is split once for all three.
         let members: Vec<JsonField<'_>> = self.data.fields().collect();
         SearchFields {
             texts: self.search_texts_in(&members),
@@ -35,6 +36,7 @@ impl Draft {
     }
 
     fn search_texts_in<'a>(&'a self, members: &[JsonField<'a>]) -> Vec<Cow<'a, str>> {
+        // Their words would be found twice, here and in the events that they repeat.
         if self.kind.is_live() || matches!(self.kind, Kind::Compaction | Kind::Snapshot) {
             return Vec::new();
         }
@@ -57,10 +59,13 @@ impl Draft {
         use Tags::{Index, Skip};
         let member_texts = |fields| member_texts(members, fields);
         match self.kind {
+            // What people and models said.
             Kind::UserPrompt | Kind::AssistantMessage | Kind::ContextAdded => {
                 member_texts(&[("content", Skip)])
             }
             Kind::AssistantThinking => member_texts(&[("thinking", Skip)]),
+            // What tools were asked and what they answered. The members of an input are the model's
+            // own words, whatever their names.
             Kind::ToolCall => member_texts(&[("tool", Skip), ("input", Index)]),
             Kind::ToolResult => {
                 member_texts(&[("output", Skip), ("parts", Skip), ("error", Skip), ("shown", Skip)])
@@ -77,6 +82,8 @@ impl Draft {
             Kind::ChildRequested => member_texts(&[("task", Skip)]),
             Kind::ChildCompleted => member_texts(&[("summary", Skip)]),
             Kind::SessionStarted | Kind::SettingsChanged => member_texts(&[("title", Skip)]),
+            // No format is known, so every string counts: a record that no adapter understood can
+            // still be found.
             Kind::Unknown | Kind::Other(_) => {
                 let mut texts = Vec::new();
                 gather(self.data.get(), Skip, &mut texts);
@@ -114,6 +121,8 @@ fn gather<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
     let mut is_base64 = false;
     for token in Tokenizer::new(json) {
         match token {
+            // The encoding holds for the object it stands in, and a name only for the value right
+            // behind it.
             Token::Open | Token::Close => {
                 name = None;
                 is_base64 = false;

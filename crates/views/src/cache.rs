@@ -39,6 +39,8 @@ impl<P: Projection + Clone> ViewCache<P> {
 
     /// The state of a session as of now.
     pub fn get(&self, journal: &Journal, session: &SessionInfo) -> Result<Arc<P>, ReadError> {
+        // Taken out and not copied: a state may be large, and a single owner can continue it in
+        // place.
         let held = self.entries().take(&session.id);
         if let Some(state) = held.as_ref().filter(|state| state.seq() == session.tail_seq) {
             self.put(session, Arc::clone(state));
@@ -85,6 +87,7 @@ impl<P> Entries<P> {
     }
 
     fn evict(&mut self) {
+        // The order of a hash map is arbitrary, so its first entries are a sample.
         let sample = self.by_session.iter().take(EVICTION_SAMPLE);
         let oldest = sample.min_by_key(|(_, entry)| entry.used_at);
         if let Some(session) = oldest.map(|(session, _)| session.clone()) {

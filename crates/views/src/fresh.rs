@@ -9,7 +9,7 @@ use projection::Projection;
 
 use crate::saved::{SAVED_AT_ONCE, catch_up, load_saved, save_all};
 
-/// Sessions whose states are held while their events are recorded. With more, all are saved and
+/// Sessions that have their states held while events are recorded. With more, all are saved and
 /// forgotten; a session that goes on is loaded again.
 const SESSIONS_MAX: usize = 512;
 
@@ -33,6 +33,8 @@ impl<P: Projection + Clone> FreshViews<P> {
             self.0.insert(session.clone(), saved.unwrap_or_default());
         }
         let state = self.0.get_mut(session).expect("the state was just inserted");
+        // A gap means that another process recorded in between, or that the saved state was late.
+        // Reading the gap here would slow the recording down.
         if state.seq() + 1 == seq {
             state.apply_committed(seq, event);
         }
@@ -73,6 +75,7 @@ pub fn save_current<P: Projection>(
 ) -> Result<(), ReadError> {
     let mut current = Vec::new();
     for (session, state) in states {
+        // Asked before the state is used: a view of a deleted session must not be written back.
         let info = match journal.stat(&session) {
             // Deleted meanwhile, or nothing of it was ever recorded as an event.
             Err(ReadError::SessionNotFound(_)) => continue,

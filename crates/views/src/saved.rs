@@ -60,7 +60,8 @@ pub fn catch_up<P: Projection>(
     Ok(state)
 }
 
-/// Whether a state that was folded up to `seq` is current, or so nearly that continuing it is quick.
+/// Whether a state that was folded up to `seq` is current, or so nearly that continuing it is
+/// quick.
 pub fn is_near(session: &SessionInfo, seq: u64) -> bool {
     session.tail_seq.saturating_sub(seq) <= NEAR_EVENTS
 }
@@ -90,6 +91,7 @@ pub fn save_all<P: Projection>(
 ) -> Result<(), ReadError> {
     let mut encoded: Vec<(SessionId, u64, Vec<u8>)> = Vec::new();
     for (session, state) in states {
+        // `None` for a projection that is never saved.
         encoded.extend(state.save().map(|bytes| (session, state.seq(), bytes)));
         if encoded.len() == SAVED_AT_ONCE {
             save_encoded::<P>(journal, &encoded)?;
@@ -105,6 +107,7 @@ pub struct SavedViews<P>(HashMap<SessionId, P>);
 impl<P: Projection> SavedViews<P> {
     pub fn load(journal: &Journal) -> Result<SavedViews<P>, ReadError> {
         let saved = journal.saved_views(P::NAME)?.into_iter();
+        // A state of another version does not load, and is then folded anew from the log.
         let states = saved.filter_map(|(session, _, bytes)| Some((session, P::load(&bytes)?)));
         Ok(SavedViews(states.collect()))
     }
@@ -124,6 +127,7 @@ pub(crate) fn continue_and_save<P: Projection>(
 ) -> Result<P, ReadError> {
     let before = state.as_ref().map_or(0, P::seq);
     let state: P = catch_up(journal, session, state)?;
+    // Saturating: a state that was ahead of a replaced log is folded anew and may end before it.
     let folded = state.seq().saturating_sub(before);
     if P::SAVE_AFTER.is_some_and(|events| folded >= events)
         && let Some(bytes) = state.save()

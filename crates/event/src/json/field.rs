@@ -31,6 +31,7 @@ impl Raw {
         if fields.peek() == Some(b'{') {
             fields.at += 1;
         } else {
+            // Not an object: the iterator begins at the end and gives nothing.
             fields.at = fields.json.len();
         }
         fields
@@ -52,6 +53,8 @@ impl<'a> Iterator for FieldScanner<'a> {
     type Item = JsonField<'a>;
 
     fn next(&mut self) -> Option<JsonField<'a>> {
+        // Commas and colons are skipped like blanks: the JSON was checked, so they can only stand
+        // where they belong.
         while matches!(self.peek()?, b' ' | b'\t' | b'\n' | b'\r' | b',') {
             self.at += 1;
         }
@@ -84,6 +87,7 @@ impl<'a> FieldScanner<'a> {
         let mut depth = 0usize;
         while let Some(byte) = self.peek() {
             match byte {
+                // Strings are jumped over, because a bracket inside one is no bracket.
                 b'"' => self.at = string_end(bytes, self.at + 1),
                 b'{' | b'[' => {
                     depth += 1;

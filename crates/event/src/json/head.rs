@@ -14,6 +14,8 @@ pub fn string_member<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
 /// quote. The mark ends with the opening quote.
 pub fn string_after<'a>(head: &'a [u8], mark: &[u8]) -> Option<&'a str> {
     let value = &head[memmem::find(head, mark)? + mark.len()..];
+    // Up to the next quote. A string with an escaped quote is cut there: the names and ids that are
+    // looked for have none.
     str::from_utf8(&value[..memchr(b'"', value)?]).ok()
 }
 

@@ -13,8 +13,11 @@ pub fn string_prefix(json: &str, chars_max: usize) -> Option<String> {
     }
     let mut end = 1;
     for _ in 0..chars_max {
+        // `?` at the end of the text: a string without a closing quote is torn.
         end += match (bytes.get(end)?, bytes.get(end + 1)) {
             (b'"', _) => break,
+            // An escape is never cut in two: `\u` and four digits, or a backslash and one
+            // character.
             (b'\\', Some(b'u')) => 6,
             (b'\\', _) => 2,
             (0..0x80, _) => 1,
@@ -24,6 +27,7 @@ pub fn string_prefix(json: &str, chars_max: usize) -> Option<String> {
             (0xF0.., _) => 4,
         };
     }
+    // The piece with a quote of its own is a whole JSON string.
     decode_string(&format!("{}\"", json.get(..end)?)).map(Cow::into_owned)
 }
 

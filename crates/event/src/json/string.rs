@@ -20,6 +20,7 @@ pub(crate) struct JsonString<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 /// There are three paths, from fast to slow: a string without escapes is borrowed, one with
 /// simple escapes is decoded here, and `serde_json` decodes surrogate pairs.
 pub(crate) fn decode_string(json: &str) -> Option<Cow<'_, str>> {
+    // At least two quotes: a lone `"` has no suffix left after its prefix.
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
@@ -82,6 +83,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
         at = match (utf16_unit(json, escape), utf16_unit(json, escape + 6)) {
             // A whole pair: two escapes of six bytes each.
             (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => escape + 12,
+            // A half without its other half, or two halves in the wrong order.
             (Some(0xD800..0xE000), _) => {
                 mended.push_str(&json[copied..escape]);
                 mended.push_str("\\ufffd");
@@ -93,6 +95,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
             _ => json.ceil_char_boundary(escape + 2),
         };
     }
+    // Nothing was replaced. A replaced escape has six bytes, so `copied` is above 0 then.
     if copied == 0 {
         return Cow::Borrowed(json);
     }

@@ -57,9 +57,10 @@ impl<'a> Iterator for Tokenizer<'a> {
     }
 }
 
-/// Returns the index behind the closing quote of a string whose content begins at `at`.
+/// Returns the index behind the closing quote of a string. Its content begins at `at`.
 pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(rest) = bytes.get(at..) {
+        // A string may be megabytes long; `memchr2` looks at many bytes at once.
         let Some(len) = memchr2(b'"', b'\\', rest) else { break };
         at += len;
         if bytes[at] == b'"' {
@@ -68,5 +69,6 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
         // A backslash and the escaped byte, which may be a quote.
         at += 2;
     }
+    // A string without an end, in a text that is not JSON: everything belongs to it.
     bytes.len()
 }

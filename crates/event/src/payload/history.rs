@@ -91,7 +91,7 @@ pub struct Snapshot {
 /// One entry of a saved view: a reference to events where possible, else its own content.
 ///
 /// `seq` alone refers to one event; `seq` and `to_seq` to all talk and context in between; `seq`
-/// with `shown` to an event whose text was replaced; without `seq` the entry has its content.
+/// with `shown` to an event that has its text replaced; without `seq` the entry has its content.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedEntry {

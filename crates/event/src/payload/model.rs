@@ -55,6 +55,7 @@ impl ModelWords {
             return None;
         }
         let note = event.readable::<Note>()?;
+        // A note of a person, or of another program, has another `about`.
         let about: ModelNote = note.about?.read().ok()?;
         Some(about.model)
     }

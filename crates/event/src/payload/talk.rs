@@ -55,6 +55,7 @@ impl Content {
     /// Whether there is anything but white space.
     pub fn has_substance(&self) -> bool {
         self.0.iter().any(|part| {
+            // An image or a file is an answer even without words.
             part.kind != "text" || part.text.as_deref().is_some_and(|text| !text.trim().is_empty())
         })
     }
@@ -203,6 +204,7 @@ impl ContextKind {
             | ContextKind::Harness
             | ContextKind::Summary
             | ContextKind::WorkingSet => Placement::Prefix,
+            // A kind that is not known here stays where it was said.
             ContextKind::Generic | ContextKind::Other(_) => Placement::History,
         }
     }
