@@ -191,7 +191,7 @@ fn task(purpose: Purpose) -> String {
         Purpose::Digest => {
             let topics = Topic::ALL.map(Topic::as_str).join(", ");
             format!(
-                "Write down what is worth knowing of this part of it in a month. ModelAnswer with one \
+                "Write down what is worth knowing of this part of it in a month. Answer with one \
                  JSON object and nothing around it:\n\
                  {{\"title\": \"at most 10 words\", \"facts\": [{{\"topic\": \"work\", \"text\": \
                  \"…\", \"replaces\": [1]}}], \"tags\": [\"…\"], \"priority\": \"normal\"}}\n\
@@ -208,7 +208,7 @@ fn task(purpose: Purpose) -> String {
         }
         Purpose::Recent => "Say in one line of at most 110 characters what was done in it lately, \
              newest last, in the past tense, without a subject, as in: wrote the stream parser, \
-             fixed two status tests, 14 of 15 tests pass. ModelAnswer with one JSON object and nothing \
+             fixed two status tests, 14 of 15 tests pass. Answer with one JSON object and nothing \
              around it: {\"recent\": \"…\"}"
             .to_owned(),
     };

@@ -74,6 +74,14 @@ fn question_has_no_secrets() {
 }
 
 #[test]
+fn every_question_asks_for_one_json_object() {
+    for purpose in [Purpose::Digest, Purpose::Recent] {
+        let prompt = format!("{:?}", asked(purpose).prompt);
+        assert!(prompt.contains(". Answer with one JSON object and nothing around it"), "{prompt}");
+    }
+}
+
+#[test]
 fn range_without_text_gives_no_question() {
     let heartbeat = event("s", 1, at(0), Kind::StatusChanged, &json!({"to": "running"}));
     assert!(ask(Purpose::Digest, (1, 1), [heartbeat]).is_none());
