@@ -47,13 +47,3 @@ pub trait Projection: Default {
     /// Continues from saved bytes, or `None` where this version cannot read them.
     fn load(saved: &[u8]) -> Option<Self>;
 }
-
-/// Reads the `version` member that a saved state carries, without reading the rest.
-pub(crate) fn saved_version(saved: &[u8]) -> Option<u32> {
-    #[derive(serde::Deserialize)]
-    struct VersionMember {
-        version: u32,
-    }
-    let member: VersionMember = serde_json::from_slice(saved).ok()?;
-    Some(member.version)
-}

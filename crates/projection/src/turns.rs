@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::excerpt;
 use crate::id_hash::IdHash;
-use crate::projection::{Projection, saved_version};
+use crate::projection::Projection;
 use crate::ring_buffer::RingBuffer;
 use crate::tool::{ToolUse, has_failed};
 use crate::torn::{EventNovelty, TornRecords};
@@ -149,10 +149,8 @@ impl Projection for Turns {
     }
 
     fn load(saved: &[u8]) -> Option<Turns> {
-        if saved_version(saved)? != Turns::VERSION {
-            return None;
-        }
-        serde_json::from_slice(saved).ok().map(|saved: SavedTurns<Turns>| saved.turns)
+        let saved: SavedTurns<Turns> = serde_json::from_slice(saved).ok()?;
+        (saved.version == Turns::VERSION).then_some(saved.turns)
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Reason, Status};
 use crate::agent_habits::is_headless;
 use crate::event_ref::EventRef;
 use crate::id_hash::IdHash;
-use crate::projection::{Projection, saved_version};
+use crate::projection::Projection;
 use crate::ring_buffer::RingBuffer;
 use crate::tool::has_failed;
 use crate::torn::{EventNovelty, TornRecords};
@@ -131,10 +131,8 @@ impl Projection for StatusState {
     }
 
     fn load(saved: &[u8]) -> Option<StatusState> {
-        if saved_version(saved)? != StatusState::VERSION {
-            return None;
-        }
-        serde_json::from_slice(saved).ok()
+        let state: StatusState = serde_json::from_slice(saved).ok()?;
+        (state.version == StatusState::VERSION).then_some(state)
     }
 }
 
