@@ -56,8 +56,10 @@ impl RecordedViews {
 
     /// Saves and forgets views if there are too many of them.
     pub(crate) fn save_excess(&mut self, journal: &Journal) -> Result<(), ReadError> {
-        self.facts.save_excess(journal)?;
-        self.status.as_mut().map_or(Ok(()), |status| status.save_excess(journal))
+        let saved = self.facts.save_excess(journal);
+        // Only recent sessions are saved with a status, which the saver knows; it also has the time.
+        self.status.iter_mut().for_each(FreshViews::forget_excess);
+        saved
     }
 
     /// Brings the facts of these sessions up to date and saves them.
@@ -162,8 +164,9 @@ impl<'a> ViewSaver<'a> {
         let now = (self.clock)();
         let is_recent =
             |session: &SessionInfo| now.nanos() - session.last_event_at.nanos() <= STATUS_NANOS;
-        save_current(self.journal, facts, |_| true)?;
-        save_current(self.journal, status, is_recent)
+        // A damaged log may fail one of them; the other is saved all the same.
+        let facts = save_current(self.journal, facts, |_| true);
+        save_current(self.journal, status, is_recent).and(facts)
     }
 
     /// Waits for sessions or the end. At `until` it returns without either, if an original may

@@ -41,11 +41,14 @@ impl<P: Projection + Clone> ViewCache<P> {
     pub fn get(&self, journal: &Journal, session: &SessionInfo) -> Result<Arc<P>, ReadError> {
         // Taken out and not copied: a state may be large, and a single owner can continue it in
         // place.
-        let held = self.entries().take(&session.id);
-        if let Some(state) = held.as_ref().filter(|state| state.seq() == session.tail_seq) {
-            self.put(session, Arc::clone(state));
-            return Ok(Arc::clone(state));
-        }
+        let held = {
+            let mut entries = self.entries();
+            // A hit stays in place: a second caller must not find a hole and fold again.
+            if let Some(state) = entries.get_current(session) {
+                return Ok(state);
+            }
+            entries.take(&session.id)
+        };
         // The lock is not held while a log is read. The entry was taken out, so the state is
         // continued in place unless another caller still uses it.
         let known = match held {
@@ -81,7 +84,18 @@ impl<P: Projection + Clone> ViewCache<P> {
     }
 }
 
-impl<P> Entries<P> {
+impl<P: Projection> Entries<P> {
+    /// The state of a session, if it is current.
+    fn get_current(&mut self, session: &SessionInfo) -> Option<Arc<P>> {
+        let entry = self.by_session.get_mut(&session.id)?;
+        if entry.state.seq() != session.tail_seq {
+            return None;
+        }
+        self.uses += 1;
+        entry.used_at = self.uses;
+        Some(Arc::clone(&entry.state))
+    }
+
     fn take(&mut self, session: &SessionId) -> Option<Arc<P>> {
         self.by_session.remove(session).map(|entry| entry.state)
     }

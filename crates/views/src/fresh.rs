@@ -13,8 +13,9 @@ use crate::saved::{SAVED_AT_ONCE, catch_up, load_saved, save_all};
 /// forgotten; a session that goes on is loaded again.
 const SESSIONS_MAX: usize = 512;
 
-/// The states of sessions that are being recorded.
-pub struct FreshViews<P>(HashMap<SessionId, P>);
+/// The states of sessions that are being recorded. `None` marks a session whose saved state ends
+/// before the events that are committed now, so that the log has to fill the gap.
+pub struct FreshViews<P>(HashMap<SessionId, Option<P>>);
 
 impl<P> Default for FreshViews<P> {
     fn default() -> FreshViews<P> {
@@ -23,20 +24,22 @@ impl<P> Default for FreshViews<P> {
 }
 
 impl<P: Projection + Clone> FreshViews<P> {
-    /// Takes an event that was just committed. A state that the event does not follow upon stays as
-    /// it is, and is continued from the log when it is saved.
+    /// Takes an event that was just committed.
     pub fn apply(&mut self, journal: &Journal, seq: u64, event: &Draft) {
         let session = &event.session_id;
         if !self.0.contains_key(session) {
             // A saved state that cannot be read now must not stop the recording.
             let saved = if seq > 1 { load_saved(journal, session).ok().flatten() } else { None };
-            self.0.insert(session.clone(), saved.unwrap_or_default());
+            self.0.insert(session.clone(), Some(saved.unwrap_or_default()));
         }
-        let state = self.0.get_mut(session).expect("the state was just inserted");
-        // A gap means that another process recorded in between, or that the saved state was late.
-        // Reading the gap here would slow the recording down.
+        let entry = self.0.get_mut(session).expect("the entry was just inserted");
+        let Some(state) = entry else { return };
         if state.seq() + 1 == seq {
             state.apply_committed(seq, event);
+        } else if state.seq() < seq {
+            // Folding the gap here would let the agent's next line wait for a long log. The state
+            // is given up, and the next save continues from the one that is saved.
+            *entry = None;
         }
     }
 
@@ -49,10 +52,20 @@ impl<P: Projection + Clone> FreshViews<P> {
         self.save(journal, &sessions)
     }
 
+    /// Forgets all states if there are too many, without saving them.
+    pub fn forget_excess(&mut self) {
+        if self.0.len() > SESSIONS_MAX {
+            self.0.clear();
+        }
+    }
+
     /// Copies the states of these sessions, as far as they were folded, and forgets all others.
     pub fn snapshot(&mut self, sessions: &BTreeSet<SessionId>) -> Vec<(SessionId, Option<P>)> {
-        self.0.retain(|session, _| sessions.contains(session));
-        sessions.iter().map(|session| (session.clone(), self.0.get(session).cloned())).collect()
+        let state = |session: &SessionId| self.0.get(session).cloned().flatten();
+        let copies = sessions.iter().map(|session| (session.clone(), state(session))).collect();
+        // A session with a gap is loaded again with its next event: by then it may be saved.
+        self.0.retain(|session, state| state.is_some() && sessions.contains(session));
+        copies
     }
 
     /// Brings the states of these sessions up to date, saves and forgets them.
@@ -61,7 +74,8 @@ impl<P: Projection + Clone> FreshViews<P> {
         journal: &Journal,
         sessions: impl IntoIterator<Item = &'a SessionId>,
     ) -> Result<(), ReadError> {
-        let states = sessions.into_iter().map(|session| (session.clone(), self.0.remove(session)));
+        let mut take = |session: &SessionId| self.0.remove(session).flatten();
+        let states = sessions.into_iter().map(|session| (session.clone(), take(session)));
         save_current(journal, states, |_| true)
     }
 }

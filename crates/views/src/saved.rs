@@ -41,12 +41,11 @@ pub fn catch_up<P: Projection>(
     session: &SessionInfo,
     state: Option<P>,
 ) -> Result<P, ReadError> {
-    // A state that is ahead belongs to a log that was replaced by an older copy.
-    let state = state.filter(|state| state.seq() <= session.tail_seq);
+    let state = discard_ahead(journal, session, state)?;
     // Events before the window change nothing, so a state that ends before it is not continued.
     let window_starts_after = P::WINDOW.map_or(0, |events| session.tail_seq.saturating_sub(events));
     let mut state = state.filter(|state| state.seq() >= window_starts_after).unwrap_or_default();
-    if state.seq() == session.tail_seq {
+    if state.seq() >= session.tail_seq {
         return Ok(state);
     }
     let after = state.seq().max(window_starts_after);
@@ -63,7 +62,8 @@ pub fn catch_up<P: Projection>(
 /// Whether a state that was folded up to `seq` is current, or so nearly that continuing it is
 /// quick.
 pub fn is_near(session: &SessionInfo, seq: u64) -> bool {
-    session.tail_seq.saturating_sub(seq) <= NEAR_EVENTS
+    // A state that is ahead may have to be folded from the first event.
+    seq <= session.tail_seq && session.tail_seq - seq <= NEAR_EVENTS
 }
 
 /// Folds and saves the state of a session that is far behind, so that a caller which continues it
@@ -125,10 +125,12 @@ pub(crate) fn continue_and_save<P: Projection>(
     session: &SessionInfo,
     state: Option<P>,
 ) -> Result<P, ReadError> {
+    // First, so that a state that is given up counts as nothing and is replaced on disk.
+    let state = discard_ahead(journal, session, state)?;
     let before = state.as_ref().map_or(0, P::seq);
     let state: P = catch_up(journal, session, state)?;
     // Saturating: a state that was ahead of a replaced log is folded anew and may end before it.
-    let folded = state.seq().saturating_sub(before);
+    let folded = state.seq() - before;
     if P::SAVE_AFTER.is_some_and(|events| folded >= events)
         && let Some(bytes) = state.save()
     {
@@ -136,6 +138,19 @@ pub(crate) fn continue_and_save<P: Projection>(
         let _ = journal.save_view(&session.id, P::NAME, state.seq(), &bytes);
     }
     Ok(state)
+}
+
+/// Gives up a state that is ahead of its log: an older copy of the journal was put in place. A state
+/// that is only ahead of what the caller knew of the session stays.
+fn discard_ahead<P: Projection>(
+    journal: &Journal,
+    session: &SessionInfo,
+    state: Option<P>,
+) -> Result<Option<P>, ReadError> {
+    let Some(state) = state else { return Ok(None) };
+    let is_ahead =
+        state.seq() > session.tail_seq && state.seq() > journal.stat(&session.id)?.tail_seq;
+    Ok((!is_ahead).then_some(state))
 }
 
 fn save_encoded<P: Projection>(

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use proptest::prelude::{ProptestConfig, proptest};
 use serde_json::json;
 use tempfile::TempDir;
 use views::{
-    FreshViews, ViewCache, catch_up, current, current_if_exists, load_saved, prepare, save_current,
+    FreshViews, ViewCache, catch_up, current, current_if_exists, load_saved, prepare, save_all,
+    save_current,
 };
 
 fn journal_in(folder: &TempDir) -> Journal {
@@ -143,6 +145,48 @@ fn a_state_ahead_of_its_log_is_folded_anew() {
     let session = record(&journal, "s", 0..2);
     let state = catch_up(&journal, &session, Some(ahead)).unwrap();
     assert_eq!(state, from_log(&journal, &session));
+}
+
+#[test]
+fn an_older_log_gets_its_own_saved_state() {
+    let folder = TempDir::new().unwrap();
+    let journal = journal_in(&folder);
+    let other = Journal::in_memory();
+    let longer = record(&other, "s", 0..3_000);
+    let session = record(&journal, "s", 0..2_100);
+    save_all(&journal, [(session.id.clone(), from_log::<Turns>(&other, &longer))]).unwrap();
+    current::<Turns>(&journal, &session).unwrap();
+    let saved = load_saved::<Turns>(&journal, &session.id).unwrap().unwrap();
+    assert_eq!(saved, from_log(&journal, &session), "else it would be continued beyond 3,000");
+}
+
+#[test]
+fn a_caller_that_knows_less_keeps_the_newer_state() {
+    let journal = Journal::in_memory();
+    let cache: ViewCache<Facts> = ViewCache::with_capacity(4);
+    let earlier = record(&journal, "s", 0..3);
+    let later = record(&journal, "s", 3..5);
+    cache.get(&journal, &later).unwrap();
+    assert_eq!(cache.get(&journal, &earlier).unwrap().seq(), 5);
+}
+
+#[test]
+fn a_gap_is_filled_when_views_are_saved() {
+    let folder = TempDir::new().unwrap();
+    let journal = journal_in(&folder);
+    let session = record(&journal, "s", 0..4);
+    let sessions = BTreeSet::from([session.id.clone()]);
+    let mut fresh: FreshViews<StatusState> = FreshViews::default();
+    // Nothing is saved of the first three events.
+    fresh.apply(&journal, 4, &draft("s", 3));
+    let copies = fresh.snapshot(&sessions);
+    assert_eq!(copies, [(session.id.clone(), None)]);
+    save_current(&journal, copies, |_| true).unwrap();
+    record(&journal, "s", 4..5);
+    fresh.apply(&journal, 5, &draft("s", 4));
+    let seqs: Vec<u64> =
+        fresh.snapshot(&sessions).into_iter().map(|it| it.1.unwrap().seq()).collect();
+    assert_eq!(seqs, [5], "it goes on from what was saved");
 }
 
 #[test]

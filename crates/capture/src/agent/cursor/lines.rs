@@ -17,12 +17,12 @@ use crate::thread_state::SessionSettings;
 pub(super) struct CursorTranscript {
     /// The session this one works for.
     parent: Option<String>,
-    state: CursorState,
+    state: CursorLineState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct CursorState {
+struct CursorLineState {
     /// The last time that was told: that of all that follows.
     at: Option<Time>,
 }

@@ -77,12 +77,12 @@ const RECENT_MAX: usize = 24;
 
 #[derive(Default)]
 pub(super) struct Store {
-    state: CursorState,
+    state: CursorStoreState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct CursorState {
+struct CursorStoreState {
     parent: Option<String>,
     /// Facts of bubbles: which, what it said, and its first event.
     recent: VecDeque<(String, String, EventId)>,

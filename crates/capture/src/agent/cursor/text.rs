@@ -15,12 +15,12 @@ const OPEN_CALLS_MAX: usize = 16;
 
 #[derive(Default)]
 pub(super) struct CursorText {
-    state: CursorState,
+    state: CursorTextState,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct CursorState {
+struct CursorTextState {
     at: Option<Time>,
     /// What the last block was: text that has no mark goes on with it.
     last: CursorKind,
