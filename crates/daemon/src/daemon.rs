@@ -130,7 +130,7 @@ impl CriticalPart {
 }
 
 impl DaemonHandle {
-    /// Asks the daemon to stop. The second call kills tasks and services and waits for nothing else.
+    /// Asks the daemon to stop. The second call kills tasks and services instead of waiting for them.
     pub fn stop(&self) {
         // The loop reads the first one, `Subsystems::stop` the second.
         self.send(Incoming::Stop);
@@ -153,7 +153,7 @@ impl DaemonHandle {
     }
 }
 
-/// The parts of a running daemon, in the order in which they are stopped.
+/// The parts of a running daemon. [`Subsystems::stop`] has the order in which they end.
 struct Subsystems {
     folder: PathBuf,
     settings: Settings,
@@ -395,7 +395,8 @@ impl Subsystems {
         }
     }
 
-    /// Stops the parts in their order. A second request to stop ends each wait at once.
+    /// Stops the parts in their order. A second request to stop kills tasks and services; a further
+    /// one also ends the wait for capture.
     fn stop(mut self, incoming: &Receiver<Incoming>) -> Result<(), ExitError> {
         self.log.info(Component::Daemon, "stopping");
         // Readers and askers first: they must not meet a closed journal.

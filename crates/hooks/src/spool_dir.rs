@@ -69,14 +69,17 @@ impl SpoolDir {
     /// a question of an agent that went down with the machine, or the end of a turn or session,
     /// which the silence of the session shows later.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        // Hidden and not `.json`: `due_names` passes it over.
-        let temporary = self.path.join(format!(".{name}.tmp"));
+        // Hidden and not `.json`: `due_names` passes it over. The process id keeps two writers of
+        // the same message apart, and a writer from the leftovers of one that was killed.
+        let temporary = self.path.join(format!(".{name}.{}.tmp", std::process::id()));
         // `create_new` fails at a link or a file of another process instead of writing into it.
         let create =
             || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         // The folder is nearly always there, so it is created only when that turns out wrong.
         let mut file = create().or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => self.create().and_then(|()| create()),
+            // Only a killed process that had the same id can have left it.
+            io::ErrorKind::AlreadyExists => fs::remove_file(&temporary).and_then(|()| create()),
             _ => Err(error),
         })?;
         // The rename is the moment from which a pass sees the file.
@@ -207,4 +210,20 @@ fn time_in_name(name: &str) -> Option<Time> {
 
 fn modified_at(metadata: &Metadata) -> Time {
     Time::from_millis(metadata.mtime().saturating_mul(1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_of_a_killed_writer_block_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = SpoolDir::new(folder.path().to_owned());
+        for leftover in [".a.json.tmp".to_owned(), format!(".a.json.{}.tmp", std::process::id())] {
+            fs::write(folder.path().join(leftover), "{").unwrap();
+        }
+        dir.write("a.json", b"{}").unwrap();
+        assert_eq!(fs::read(folder.path().join("a.json")).unwrap(), b"{}");
+    }
 }
