@@ -48,7 +48,7 @@ pub trait Agent: Sync {
     fn provider(&self) -> &'static str;
 
     /// Folders that may hold sources. The agent's own variables win. A missing folder is no error.
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot>;
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot>;
 
     /// Recognises the source at `path` below a root by the path alone; `None` for other files.
     fn recognise(&self, path: &Path) -> Option<RecognizedSource>;
@@ -60,13 +60,13 @@ pub trait Agent: Sync {
     }
 
     /// The rank of a form. Of several sources of one session those with the lowest rank are read.
-    fn rank(&self, form: SourceForm) -> u8 {
+    fn form_rank(&self, form: SourceForm) -> u8 {
         let _ = form;
         0
     }
 
     /// The layouts of the agent's databases.
-    fn schemas(&self) -> &'static [DatabaseSchema] {
+    fn database_schemas(&self) -> &'static [DatabaseSchema] {
         &[]
     }
 
@@ -76,37 +76,37 @@ pub trait Agent: Sync {
     }
 
     /// The agent's own command that resumes a session.
-    fn resume(&self, session: &str, cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, cwd: Option<&str>) -> Option<Vec<String>> {
         let _ = (session, cwd);
         None
     }
 
     /// The facts in calls of the agent's hooks.
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         None
     }
 
-    /// Makes a parser for a source, or restores one from [`Parser::state`].
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser>;
+    /// Makes a parser for a source, or restores one from [`Parser::save_state`].
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser>;
 }
 
 /// Turns the records of one source into events, in their order.
 pub trait Parser {
     /// Parses one record. It never fails: a record that is not understood becomes an `unknown` event.
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>);
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>);
 
     /// The session of the records, where the path of the source does not contain it.
-    fn session(&self) -> Option<&str> {
+    fn session_id(&self) -> Option<&str> {
         None
     }
 
     /// Whether an event is held back because the next record may add to it.
-    fn holds(&self) -> bool {
+    fn holds_event(&self) -> bool {
         false
     }
 
     /// Adds the event that is held back: the source is quiet, so nothing will follow.
-    fn rest(&mut self, builder: &mut EventBuilder<'_>) {
+    fn flush_held(&mut self, builder: &mut EventBuilder<'_>) {
         let _ = builder;
     }
 
@@ -115,7 +115,7 @@ pub trait Parser {
 
     /// The state to go on from later, as JSON of at most 4 KiB. It is stored with every checkpoint, so
     /// nothing in it may grow with the source.
-    fn state(&self) -> String;
+    fn save_state(&self) -> String;
 }
 
 /// A folder where an agent writes.
@@ -148,7 +148,7 @@ pub enum SourceForm {
     /// this name, behind the rest of the object.
     Document { list: &'static str },
     /// A database. Each session in it is a source of its own, asked for with
-    /// [`Agent::schemas`].
+    /// [`Agent::database_schemas`].
     Rows,
 }
 

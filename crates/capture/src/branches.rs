@@ -16,7 +16,7 @@ pub(crate) struct Branches(Vec<(String, EventId)>);
 
 impl Branches {
     /// The last event before the prompts that follow the record `parent`.
-    pub(crate) fn known(&self, parent: Option<&str>) -> Option<EventId> {
+    pub(crate) fn event_before(&self, parent: Option<&str>) -> Option<EventId> {
         let parent = short_hash(&[parent.unwrap_or_default()]);
         self.0.iter().find(|(known, _)| *known == parent).map(|(_, event)| *event)
     }
@@ -24,7 +24,7 @@ impl Branches {
     /// A prompt that follows the record `parent`, told behind `last`: the event it goes back to,
     /// if it does.
     pub(crate) fn next(&mut self, parent: Option<&str>, last: Option<EventId>) -> Option<EventId> {
-        let known = self.known(parent);
+        let known = self.event_before(parent);
         if let (None, Some(last)) = (known, last) {
             // Stored with every checkpoint: the number is bounded, and hashes are shorter than ids.
             if self.0.len() == PROMPTS_MAX {

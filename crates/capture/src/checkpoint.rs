@@ -16,7 +16,7 @@ use crate::limit::{
     COUNT_MAX, HEAD_BYTES, SETTLED_MILLIS, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS,
 };
 use crate::lineage::FileTimes;
-use crate::source::{Source, hex};
+use crate::source::{Source, encode_hex};
 use crate::thread_state::ThreadState;
 
 /// The durable offset of a source. The sink commits it together with the events before it.
@@ -132,21 +132,21 @@ impl Checkpoint {
         let grown = match source.digest {
             // The agent's clock may run ahead; an epoch must not stay open because of it.
             Some(_) => said().unwrap_or(now).min(now).nanos(),
-            None => i128::from(changed(metadata)),
+            None => i128::from(changed_at(metadata)),
         };
         let grown = i64::try_from(grown).unwrap_or(i64::MAX);
         self.grown = if has_grown { grown } else { self.grown.min(grown) };
     }
 
     /// Device and inode.
-    pub(crate) fn file(&self) -> (u64, u64) {
+    pub(crate) fn file_identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
     pub(crate) fn note_file(&mut self, metadata: &Metadata) {
-        (self.device, self.inode) = file_of(metadata);
+        (self.device, self.inode) = identify_file(metadata);
         self.size = metadata.size();
-        self.changed = changed(metadata);
+        self.changed = changed_at(metadata);
         self.is_missing = false;
     }
 
@@ -276,7 +276,7 @@ pub fn file_of_session(source: &str, checkpoint: &str) -> Option<(SessionId, Ses
 }
 
 /// Device and inode of a file, which stay when it moves.
-pub(crate) fn file_of(metadata: &Metadata) -> (u64, u64) {
+pub(crate) fn identify_file(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
@@ -292,25 +292,25 @@ pub(crate) fn is_settled(metadata: &Metadata, now: Time) -> bool {
 
 /// Whether the last change is at least so long ago.
 pub(crate) fn is_older(metadata: &Metadata, now: Time, millis: i64) -> bool {
-    let age = now.nanos() - i128::from(changed(metadata));
+    let age = now.nanos() - i128::from(changed_at(metadata));
     age >= i128::from(millis) * 1_000_000
 }
 
 /// When the file was changed last, in nanoseconds.
-pub(crate) fn changed(metadata: &Metadata) -> i64 {
+pub(crate) fn changed_at(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
 pub(crate) fn file_times(metadata: &Metadata) -> FileTimes {
-    FileTimes { changed: changed(metadata), made: made(metadata) }
+    FileTimes { changed: changed_at(metadata), made: created_at(metadata) }
 }
 
 /// When the file was made, in nanoseconds. A system that does not know gives its last change.
-fn made(metadata: &Metadata) -> i64 {
+fn created_at(metadata: &Metadata) -> i64 {
     let created = metadata.created().ok();
     let created = created.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
     let created = created.and_then(|since| i64::try_from(since.as_nanos()).ok());
-    created.unwrap_or_else(|| changed(metadata))
+    created.unwrap_or_else(|| changed_at(metadata))
 }
 
 pub(crate) fn fingerprint(file: &File, offset: u64, length: u64) -> io::Result<Fingerprint> {
@@ -326,5 +326,5 @@ pub(crate) fn fingerprint(file: &File, offset: u64, length: u64) -> io::Result<F
         }
         Err(error) => return Err(error),
     }
-    Ok(Fingerprint { length, hash: hex(&Sha256::digest(&bytes)[..8]) })
+    Ok(Fingerprint { length, hash: encode_hex(&Sha256::digest(&bytes)[..8]) })
 }

@@ -13,7 +13,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::checkpoint::{Fingerprint, changed, file_of, fingerprint, is_quiet};
+use crate::checkpoint::{Fingerprint, changed_at, fingerprint, identify_file, is_quiet};
 use crate::source::Source;
 
 /// The part of a [`Checkpoint`](crate::checkpoint::Checkpoint) that tells whether there is news.
@@ -57,7 +57,7 @@ impl CheckpointStat {
     }
 
     /// Device and inode.
-    pub(crate) fn file(&self) -> (u64, u64) {
+    pub(crate) fn file_identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
@@ -71,7 +71,7 @@ impl CheckpointStat {
     pub(crate) fn is_at_path(&self, path: &Path) -> bool {
         let is_there = || -> io::Result<bool> {
             let file = File::open(path)?;
-            let is_same_file = file_of(&file.metadata()?) == self.file();
+            let is_same_file = identify_file(&file.metadata()?) == self.file_identity();
             Ok(is_same_file && fingerprint(&file, 0, self.head.length)? == self.head)
         };
         // A file that cannot be read cannot be read on.
@@ -93,14 +93,14 @@ impl CheckpointStat {
         // The file of a database changes with every session in it, the digest only with this one.
         if source.digest.is_some() {
             return self.digest == source.digest
-                && self.file() == file_of(metadata)
+                && self.file_identity() == identify_file(metadata)
                 && !self.is_missing;
         }
         // A rest or a held event is due once the source is quiet, though the file stays as it is.
         let waits = self.has_rest() && self.state.is_some() || self.holds;
-        self.file() == file_of(metadata)
+        self.file_identity() == identify_file(metadata)
             && self.size == metadata.size()
-            && self.changed == changed(metadata)
+            && self.changed == changed_at(metadata)
             && !self.is_missing
             && !(waits && is_quiet(metadata, now))
     }
@@ -128,7 +128,7 @@ mod tests {
         let recorded =
             format!("{{{HEAD},\"size\":9,\"offset\":9,\"threads\":{{}},\"state\":\"{{}}\"}}");
         let seen = CheckpointStat::parse_head(&recorded).unwrap();
-        assert_eq!((seen.file(), seen.size, seen.state.is_none()), ((1, 2), 9, true));
+        assert_eq!((seen.file_identity(), seen.size, seen.state.is_none()), ((1, 2), 9, true));
         assert!(seen.path.ends_with(",\"threads\":.jsonl"));
         for rest in [
             "\"size\":9,\"offset\":4,\"threads\":{},\"state\":\"{}\"",

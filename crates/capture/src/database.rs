@@ -28,8 +28,8 @@ impl Database {
         if is_at_rest(path)? {
             // Before the connection is opened: the stamp has to be older than everything that is
             // read.
-            let stamp = DatabaseStamp::of(path)?;
-            let connection = connect(&format!("{}?immutable=1", uri(path)))?;
+            let stamp = DatabaseStamp::read_stamp(path)?;
+            let connection = connect(&format!("{}?immutable=1", sqlite_uri(path)))?;
             return Ok(Database { connection, frozen: Some((path.to_owned(), stamp)) });
         }
         Database::open_shared(path)
@@ -37,7 +37,7 @@ impl Database {
 
     /// Opens a file that its owner may be using.
     pub(crate) fn open_shared(path: &Path) -> io::Result<Database> {
-        let connection = connect(&uri(path))?;
+        let connection = connect(&sqlite_uri(path))?;
         let limit = Duration::from_millis(DATABASE_BUSY_MILLIS);
         connection.busy_timeout(limit).map_err(io::Error::other)?;
         Ok(Database { connection, frozen: None })
@@ -50,14 +50,14 @@ impl Database {
     /// Whether all that was read belongs to one moment.
     pub(crate) fn is_unchanged(&self) -> io::Result<bool> {
         match &self.frozen {
-            Some((path, stamp)) => Ok(DatabaseStamp::of(path)? == *stamp),
+            Some((path, stamp)) => Ok(DatabaseStamp::read_stamp(path)? == *stamp),
             None => Ok(true),
         }
     }
 }
 
 /// The database of a `-wal` or `-shm` file; any other path as it is.
-pub(crate) fn of_log<'a>(path: &'a Path) -> Cow<'a, Path> {
+pub(crate) fn database_of_log<'a>(path: &'a Path) -> Cow<'a, Path> {
     let before = |path: &'a str| path.strip_suffix("-wal").or_else(|| path.strip_suffix("-shm"));
     let database = path.to_str().and_then(before);
     database.map_or(Cow::Borrowed(path), |path| Cow::Owned(PathBuf::from(path)))
@@ -71,7 +71,7 @@ struct DatabaseStamp {
 }
 
 impl DatabaseStamp {
-    fn of(path: &Path) -> io::Result<DatabaseStamp> {
+    fn read_stamp(path: &Path) -> io::Result<DatabaseStamp> {
         let metadata = fs::metadata(path)?;
         let changed = (metadata.mtime(), metadata.mtime_nsec());
         Ok(DatabaseStamp { inode: metadata.ino(), size: metadata.size(), changed })
@@ -101,7 +101,7 @@ fn is_at_rest(path: &Path) -> io::Result<bool> {
 }
 
 /// The path as SQLite reads it in a URI.
-fn uri(path: &Path) -> String {
+fn sqlite_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {

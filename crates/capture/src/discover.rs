@@ -33,14 +33,14 @@ pub(crate) fn discover(
     warnings: &mut Vec<Warning>,
 ) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
-    for root in agent.roots(environment) {
+    for root in agent.source_roots(environment) {
         // A root that is itself a link is followed: the user put it there on purpose.
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
         let root = SourceRoot { path, ..root };
         let mut walk = SourceWalk { agent, root: &root, warnings, found: &mut found };
         match root.path.is_file() {
-            true => walk.file(root.path.clone(), None),
-            false => walk.folder(&root.path, root.depth_max, 0),
+            true => walk.add_file(root.path.clone(), None),
+            false => walk.walk_folder(&root.path, root.depth_max, 0),
         }
     }
     one_owner(agent, &mut found);
@@ -49,7 +49,7 @@ pub(crate) fn discover(
 
 /// Leaves out sources of sessions that have a source of a better rank.
 fn one_owner(agent: &dyn Agent, found: &mut Vec<DiscoveredSource>) {
-    let rank = |found: &DiscoveredSource| agent.rank(found.source.form);
+    let rank = |found: &DiscoveredSource| agent.form_rank(found.source.form);
     // Most agents rank nothing, and need no map of thousands of sessions.
     if found.iter().all(|found| rank(found) == 0) {
         return;
@@ -72,7 +72,7 @@ pub(crate) fn discover_below(
     let mut found = Vec::new();
     within_root(agent, environment, folder, |root, depth| {
         let mut walk = SourceWalk { agent, root, warnings, found: &mut found };
-        walk.folder(folder, depth, 0);
+        walk.walk_folder(folder, depth, 0);
     });
     found
 }
@@ -85,18 +85,18 @@ pub(crate) fn discover_at(
     warnings: &mut Vec<Warning>,
 ) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
-    let path = database::of_log(path);
+    let path = database::database_of_log(path);
     let Some(folder) = path.parent().filter(|_| path.is_file()) else { return found };
     // A link that leads out of the root is reported when its folder is listed.
     let Ok(target) = fs::canonicalize(&path) else { return found };
     within_root(agent, environment, folder, |root, _| {
         if target.starts_with(&root.path) {
             let mut walk = SourceWalk { agent, root, warnings, found: &mut found };
-            walk.file(path.to_path_buf(), None);
+            walk.add_file(path.to_path_buf(), None);
         }
     });
     // Only the list of all sources shows whether there is one of a better rank.
-    if found.iter().any(|found| agent.rank(found.source.form) > 0) {
+    if found.iter().any(|found| agent.form_rank(found.source.form) > 0) {
         found = discover(agent, environment, warnings);
         found.retain(|found| found.source.path == path);
     }
@@ -114,7 +114,7 @@ fn within_root(
     folder: &Path,
     mut walk: impl FnMut(&SourceRoot, usize),
 ) {
-    for root in agent.roots(environment) {
+    for root in agent.source_roots(environment) {
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
         let root = SourceRoot { path, ..root };
         // A root may be one file, such as a database. Then its folder is what can be compared.
@@ -135,24 +135,26 @@ struct SourceWalk<'a> {
 }
 
 impl SourceWalk<'_> {
-    fn folder(&mut self, folder: &Path, depth: usize, links: usize) {
+    fn walk_folder(&mut self, folder: &Path, depth: usize, links: usize) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(error) => return self.warn(folder, &error),
+            Err(error) => return self.add_warning(folder, &error),
         };
         for entry in entries {
             match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
-                Ok((kind, entry)) if kind.is_dir() => self.below(&entry.path(), depth, links),
-                Ok((kind, entry)) if kind.is_symlink() => self.link(entry.path(), depth, links),
-                Ok((kind, entry)) if kind.is_file() => self.file(entry.path(), Some(&entry)),
+                Ok((kind, entry)) if kind.is_dir() => self.list_folder(&entry.path(), depth, links),
+                Ok((kind, entry)) if kind.is_symlink() => {
+                    self.follow_link(entry.path(), depth, links)
+                }
+                Ok((kind, entry)) if kind.is_file() => self.add_file(entry.path(), Some(&entry)),
                 // Sockets, pipes and devices are no transcripts.
                 Ok(_) => {}
-                Err(error) => self.warn(folder, &error),
+                Err(error) => self.add_warning(folder, &error),
             }
         }
     }
 
-    fn below(&mut self, folder: &Path, depth: usize, links: usize) {
+    fn list_folder(&mut self, folder: &Path, depth: usize, links: usize) {
         let relative = self.relative(folder).unwrap_or(folder);
         if self.agent.recognise(relative).is_some() {
             self.warnings.push(Warning {
@@ -165,15 +167,15 @@ impl SourceWalk<'_> {
             });
         }
         if depth > 0 {
-            self.folder(folder, depth - 1, links);
+            self.walk_folder(folder, depth - 1, links);
         }
     }
 
     /// A link is followed within its root; one that leads out is only told.
-    fn link(&mut self, path: PathBuf, depth: usize, links: usize) {
+    fn follow_link(&mut self, path: PathBuf, depth: usize, links: usize) {
         let target = match fs::canonicalize(&path) {
             Ok(target) => target,
-            Err(error) => return self.warn(&path, &error),
+            Err(error) => return self.add_warning(&path, &error),
         };
         // Otherwise a link could bring any file of the machine into the record.
         if !target.starts_with(&self.root.path) {
@@ -186,16 +188,16 @@ impl SourceWalk<'_> {
                 count: 1,
             });
         } else if target.is_file() {
-            self.file(path, None);
+            self.add_file(path, None);
         } else if depth > 0 && links < LINKS_MAX {
             // Counted, because links may lead in a circle within the root.
-            self.folder(&path, depth - 1, links + 1);
+            self.walk_folder(&path, depth - 1, links + 1);
         }
     }
 
     /// A file that may be a source. By its entry in the folder that is being read, the system finds
     /// it without going all of its path.
-    fn file(&mut self, path: PathBuf, entry: Option<&DirEntry>) {
+    fn add_file(&mut self, path: PathBuf, entry: Option<&DirEntry>) {
         let relative = match self.relative(&path) {
             // The root itself is the file.
             Some(relative) if relative.as_os_str().is_empty() => path.file_name().map(Path::new),
@@ -204,7 +206,7 @@ impl SourceWalk<'_> {
         let Some(found) = relative.and_then(|path| self.agent.recognise(path)) else { return };
         let metadata = match entry.map_or_else(|| fs::metadata(&path), DirEntry::metadata) {
             Ok(metadata) => metadata,
-            Err(error) => return self.warn(&path, &error),
+            Err(error) => return self.add_warning(&path, &error),
         };
         let provider = self.agent.provider();
         let source = Source {
@@ -236,9 +238,9 @@ impl SourceWalk<'_> {
 
     /// Each session of a database is a source.
     fn sessions(&mut self, database: &Source, metadata: &Metadata) {
-        let sessions = match row_reader::list(self.agent, &database.path) {
+        let sessions = match row_reader::list_sessions(self.agent, &database.path) {
             Ok(sessions) => sessions,
-            Err(error) => return self.warn(&database.path, &error),
+            Err(error) => return self.add_warning(&database.path, &error),
         };
         for ListedSession { session, parent, hint, active, digest } in sessions {
             let source = Source {
@@ -255,7 +257,7 @@ impl SourceWalk<'_> {
 
     /// What cannot be looked at. What is gone between listing and looking, or what a link led to,
     /// is only deleted.
-    fn warn(&mut self, path: &Path, error: &io::Error) {
+    fn add_warning(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             self.warnings.push(Warning::unreadable(self.agent.provider(), path, error));
         }

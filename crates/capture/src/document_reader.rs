@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limit::DOCUMENT_BYTES_MAX;
 use crate::record_reader::{NextRecord, RecordReader};
-use crate::source::hex;
+use crate::source::encode_hex;
 
 /// The entries of a document that were not there when it was read last.
 pub(crate) struct DocumentReader {
@@ -52,13 +52,13 @@ impl DocumentReader {
             // `get` leaves out the end of a watermark that was damaged.
             known.extend(told.get(place..place + PRINT_LEN));
         }
-        let entries = entries(&bytes, list);
+        let entries = split_entries(&bytes, list);
         // The agent may be writing the file right now. The text is then an open record, which is
         // reported only if the file stays as it is.
         let broken = entries.is_none().then_some(bytes);
         let mut fresh = Vec::new();
         for json in entries.unwrap_or_default() {
-            let print = print(json.as_bytes());
+            let print = fingerprint(json.as_bytes());
             if !known.contains(print.as_str()) {
                 fresh.push(DocumentEntry { json, print });
             }
@@ -95,12 +95,12 @@ impl RecordReader for DocumentReader {
 }
 
 /// What an entry is called.
-pub(crate) fn print(json: &[u8]) -> String {
-    hex(&Sha256::digest(json)[..PRINT_LEN / 2])
+pub(crate) fn fingerprint(json: &[u8]) -> String {
+    encode_hex(&Sha256::digest(json)[..PRINT_LEN / 2])
 }
 
 /// The object without its list, then the entries of the list; `None` for what is no object.
-fn entries(bytes: &[u8], list: &str) -> Option<Vec<String>> {
+fn split_entries(bytes: &[u8], list: &str) -> Option<Vec<String>> {
     let text = String::from_utf8_lossy(bytes);
     let members = Raw::parse(text.trim_start_matches('\u{feff}')).ok()?.members()?;
     let mut head = String::from("{");

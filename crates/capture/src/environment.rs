@@ -29,7 +29,7 @@ impl Environment {
 
     /// The folder a variable names, else one below home. A relative value is ignored, as the
     /// agents do.
-    pub fn folder(&self, variable: &str, below_home: &str) -> PathBuf {
+    pub fn agent_folder(&self, variable: &str, below_home: &str) -> PathBuf {
         self.absolute(variable).unwrap_or_else(|| self.home.join(below_home))
     }
 
@@ -40,6 +40,6 @@ impl Environment {
 
     /// The folder for a program's data, by the convention of the desktop.
     pub fn data_folder(&self, program: &str) -> PathBuf {
-        self.folder("XDG_DATA_HOME", ".local/share").join(program)
+        self.agent_folder("XDG_DATA_HOME", ".local/share").join(program)
     }
 }

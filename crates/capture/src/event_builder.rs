@@ -5,7 +5,7 @@ mod children; // subagents and questions behind a tool call
 mod tool_input; // the main argument of a tool call
 
 pub use children::ChildCall;
-pub use tool_input::{argument, brief, questions};
+pub use tool_input::{argument, call_line, questions};
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,7 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// Starts a record: the following events stand in it.
-    pub(crate) fn begin(&mut self, record: &SourceRecord<'_>) {
+    pub(crate) fn begin_record(&mut self, record: &SourceRecord<'_>) {
         self.offset = record.offset;
         self.length = record.length;
         record.key.clone_into(&mut self.key);
@@ -137,35 +137,35 @@ impl<'a> EventBuilder<'a> {
 
     /// Whether the session has events.
     pub fn has_begun(&mut self) -> bool {
-        self.thread().is_started
+        self.thread_state().is_started
     }
 
     /// The last event of the session. A session without events is started.
-    pub fn last(&mut self, at: Option<Time>) -> Option<EventId> {
-        self.start(at);
-        self.thread().last_id
+    pub fn last_event(&mut self, at: Option<Time>) -> Option<EventId> {
+        self.start_session(at);
+        self.thread_state().last_id
     }
 
     /// The last event of the session so far.
     pub fn last_told(&mut self) -> Option<EventId> {
-        self.thread().last_id
+        self.thread_state().last_id
     }
 
     /// Switches to another session for the rest of the record.
-    pub fn session(&mut self, session: &str) {
+    pub fn switch_session(&mut self, session: &str) {
         session.clone_into(&mut self.session);
     }
 
     /// Gives the record a name that is used in ids instead of its place.
-    pub fn name(&mut self, name: &str) {
+    pub fn name_record(&mut self, name: &str) {
         name.clone_into(&mut self.key);
     }
 
     /// Sets the parent: the session that this one works for, before its first event, or the session
     /// that it goes on with, as soon as a record names it.
-    pub fn parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
+    pub fn set_parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
         let names_itself = session == self.session;
-        let thread = self.thread();
+        let thread = self.thread_state();
         match judge_claim(&mode, names_itself, thread.parent.is_some(), thread.is_started) {
             ParentClaim::Ignored => {}
             ParentClaim::Kept => {
@@ -177,23 +177,23 @@ impl<'a> EventBuilder<'a> {
 
     /// Whether the session has a parent.
     pub fn has_parent(&mut self) -> bool {
-        self.thread().parent.is_some()
+        self.thread_state().parent.is_some()
     }
 
     /// Notes that a subagent also begins with a copy of its parent's history.
     pub fn repeats_parent(&mut self) {
-        if let Some(parent) = &mut self.thread().parent {
+        if let Some(parent) = &mut self.thread_state().parent {
             parent.is_copied = true;
         }
     }
 
     /// Records the parent of a fork after the session has begun.
     pub(crate) fn comes_from(&mut self, session: &str) {
-        self.thread().parent = Some(ParentLink::unseen(session));
+        self.thread_state().parent = Some(ParentLink::unseen(session));
         let session_id = self.session_of(session);
         let parent = Some(SessionParent { session_id, seq: 0, event_id: None });
         let identity = EventIdentity::in_session(&["comes from", session]);
-        self.fact(identity, None, &SettingsChanged { parent, ..SettingsChanged::default() });
+        self.add_event(identity, None, &SettingsChanged { parent, ..SettingsChanged::default() });
     }
 
     /// The journal's id of another session of the agent.
@@ -202,68 +202,72 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// The text of a file beside the source, by its path from the source's folder.
-    pub fn beside(&self, path: &str) -> Option<String> {
+    pub fn read_beside(&self, path: &str) -> Option<String> {
         (self.beside)(path)
     }
 
     /// Takes over settings. Once the session has begun, changes become an event.
     pub fn settings(&mut self, at: Option<Time>, news: SessionSettings) {
-        let thread = self.thread();
-        let changed = thread.settings.change(news);
+        let thread = self.thread_state();
+        let changed = thread.settings.apply_change(news);
         if let Some(changed) = changed.filter(|_| thread.is_started) {
             let what = Raw::from_value(&changed).expect("settings always encode");
-            let identity = EventIdentity::in_session(&["settings", &self.place(), what.get()]);
-            self.fact(identity, at, &changed);
+            let identity =
+                EventIdentity::in_session(&["settings", &self.record_name(), what.get()]);
+            self.add_event(identity, at, &changed);
         }
     }
 
     /// The settings known so far.
-    pub fn known(&mut self) -> &SessionSettings {
-        &self.thread().settings
+    pub fn known_settings(&mut self) -> &SessionSettings {
+        &self.thread_state().settings
     }
 
     /// Adds an event. Its time is the provider's, else the nearest earlier one.
-    pub fn fact<P: Payload>(
+    pub fn add_event<P: Payload>(
         &mut self,
         identity: EventIdentity,
         at: Option<Time>,
         payload: &P,
     ) -> &mut Draft {
         let data = Raw::from_value(payload).expect("payloads always encode");
-        self.data(identity, at, P::KIND, data)
+        self.add_raw_event(identity, at, P::KIND, data)
     }
 
     /// Adds an event with a payload that is JSON already.
-    pub fn data(
+    pub fn add_raw_event(
         &mut self,
         identity: EventIdentity,
         at: Option<Time>,
         kind: Kind,
         data: Raw,
     ) -> &mut Draft {
-        self.start(at);
+        self.start_session(at);
         // Only what the user sees counts. Bookkeeping that an agent writes behind its exit neither
         // resumes the session nor ends a pause.
         if kind.is_shown() {
-            if self.thread().is_exited {
-                self.go_on(EventIdentity::in_session(&["resumed", &self.place()]), at);
+            if self.thread_state().is_exited {
+                self.reopen_session(
+                    EventIdentity::in_session(&["resumed", &self.record_name()]),
+                    at,
+                );
             }
             self.notice_silence(at);
         }
-        self.push(identity, at, kind, data)
+        self.push_draft(identity, at, kind, data)
     }
 
     /// Starts a turn; the following events belong to it.
     pub fn turn_started(&mut self, at: Option<Time>, turn_id: &str) {
-        self.start(at);
+        self.start_session(at);
         self.turn_opened(Some(turn_id));
         let identity = EventIdentity::in_session(&["turn", turn_id, "started"]);
-        self.fact(identity, at, &TurnStarted::default());
+        self.add_event(identity, at, &TurnStarted::default());
     }
 
     /// A prompt opens a turn for agents that do not say so themselves.
     pub fn turn_opened(&mut self, turn_id: Option<&str>) {
-        let thread = self.thread();
+        let thread = self.thread_state();
         // The pause before this prompt lies between two turns, though the turn is open when the
         // next event is built. The flag stays until that event.
         thread.follows_pause |= !thread.is_turn_open;
@@ -273,7 +277,7 @@ impl<'a> EventBuilder<'a> {
 
     /// The agent has answered and waits for the user: a pause from here on may end the epoch.
     pub fn turn_answered(&mut self) {
-        self.thread().is_turn_open = false;
+        self.thread_state().is_turn_open = false;
     }
 
     /// The turn is over. A second end of the same turn is the same fact.
@@ -285,8 +289,12 @@ impl<'a> EventBuilder<'a> {
         error: Option<String>,
     ) {
         let stop_reason = error.is_none().then_some(stop_reason);
-        self.fact(identity, at, &TurnCompleted { stop_reason, error, ..TurnCompleted::default() });
-        self.thread().is_turn_open = false;
+        self.add_event(
+            identity,
+            at,
+            &TurnCompleted { stop_reason, error, ..TurnCompleted::default() },
+        );
+        self.thread_state().is_turn_open = false;
     }
 
     /// The agent replaced its history by a summary; the epoch ends.
@@ -310,40 +318,35 @@ impl<'a> EventBuilder<'a> {
             entries: entries.into_iter().collect(),
             ..Compaction::default()
         };
-        let id = self.fact(identity, at, &compaction).id;
+        let id = self.add_event(identity, at, &compaction).id;
         // Behind the compaction itself, which still belongs to the epoch that it ends.
         self.close_epoch(at, "compaction");
         id
     }
 
     /// The agent went back to an event; the next prompt continues behind it.
-    pub fn rewound(&mut self, identity: EventIdentity, at: Option<Time>, to: Option<EventId>) {
+    pub fn add_rewind(&mut self, identity: EventIdentity, at: Option<Time>, to: Option<EventId>) {
         let text = match to {
             Some(id) => format!("rewound to {id}"),
             None => "rewound to the beginning".to_owned(),
         };
         let about = Some(Raw::from_value("rewind").expect("a text encodes"));
-        let draft = self.fact(identity, at, &Note { text, about });
+        let draft = self.add_event(identity, at, &Note { text, about });
         draft.parent_id = to;
-        self.thread().rewound_to = to;
+        self.thread_state().rewound_to = to;
     }
 
     /// The event that the next prompt continues from after a rewind.
     pub fn rewound_to(&mut self) -> Option<EventId> {
-        self.thread().rewound_to
-    }
-
-    /// Starts the session, also without further events.
-    pub fn started(&mut self, at: Option<Time>) {
-        self.start(at);
+        self.thread_state().rewound_to
     }
 
     /// The agent says that it ended; so does the epoch.
-    pub fn exited(&mut self, identity: EventIdentity, at: Option<Time>, reason: Option<String>) {
+    pub fn add_exit(&mut self, identity: EventIdentity, at: Option<Time>, reason: Option<String>) {
         let text = reason.clone();
         let exited = SessionExited { reason, ..SessionExited::default() };
-        self.fact(identity, at, &exited).text = text;
-        let thread = self.thread();
+        self.add_event(identity, at, &exited).text = text;
+        let thread = self.thread_state();
         thread.is_turn_open = false;
         thread.is_exited = true;
         // A compaction right before the exit has closed the epoch already.
@@ -353,26 +356,26 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// The agent was started again and goes on with the session; a new epoch begins.
-    pub fn resumed(&mut self, identity: EventIdentity, at: Option<Time>) {
+    pub fn add_resume(&mut self, identity: EventIdentity, at: Option<Time>) {
         // Nothing was recorded so far, so this is the first start and not a second one.
-        if !self.thread().is_started {
+        if !self.thread_state().is_started {
             return;
         }
-        if self.thread().epoch_from.is_some() {
+        if self.thread_state().epoch_from.is_some() {
             // The agent was killed and could not say that it ended. Its last event is the nearest
             // known time.
-            let last_at = self.thread().last_at;
+            let last_at = self.thread_state().last_at;
             self.close_epoch(last_at, "exit");
         }
-        self.go_on(identity, at);
+        self.reopen_session(identity, at);
     }
 
     /// The session goes on after its end.
-    fn go_on(&mut self, identity: EventIdentity, at: Option<Time>) {
-        self.thread().is_exited = false;
+    fn reopen_session(&mut self, identity: EventIdentity, at: Option<Time>) {
+        self.thread_state().is_exited = false;
         let agent = Some(self.source.provider.to_owned());
         let started = SessionStarted { agent, resumed: true, ..SessionStarted::default() };
-        self.fact(identity, at, &started);
+        self.add_event(identity, at, &started);
     }
 
     /// Closes the open epochs of a source that was silent for long, except where `runs` says that the
@@ -383,7 +386,7 @@ impl<'a> EventBuilder<'a> {
         });
         let open: Vec<_> = open.map(|(name, thread)| (name.clone(), thread.last_at)).collect();
         for (session, last_at) in open {
-            self.session(&session);
+            self.switch_session(&session);
             self.close_epoch(last_at, "silence");
         }
     }
@@ -392,14 +395,15 @@ impl<'a> EventBuilder<'a> {
     pub fn close_epoch(&mut self, at: Option<Time>, cause: &str) {
         let provider = self.source.provider.to_owned();
         let session = self.session.clone();
-        let thread = self.thread();
+        let thread = self.thread_state();
         let number = thread.epoch;
         // Records may lack times, so each end of the epoch falls back to what else is known.
         let from = thread.epoch_from.or(at).or(thread.last_at);
         let to = at.or(thread.last_at).or(from);
         thread.epoch += 1;
         thread.epoch_from = None;
-        let (day, segment) = from.zip(to).map(|(from, to)| segment(from, to)).unwrap_or_default();
+        let (day, segment) =
+            from.zip(to).map(|(from, to)| segment_key(from, to)).unwrap_or_default();
         let closed = EpochClosed {
             epoch: number,
             cause: cause.to_owned(),
@@ -412,7 +416,7 @@ impl<'a> EventBuilder<'a> {
         // Named by the number and not by the cause: whether the parser, a hook or the clock closes
         // the epoch, it is one fact.
         let identity = EventIdentity::in_session(&["epoch", &number.to_string()]);
-        self.push(identity, at, Kind::EpochClosed, data);
+        self.push_draft(identity, at, Kind::EpochClosed, data);
     }
 
     /// The id an event of the session has, or will have.
@@ -421,17 +425,22 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// Counts a known record without content for the user.
-    pub fn silent(&mut self) {
+    pub fn count_silent(&mut self) {
         self.silent += 1;
     }
 
     /// Keeps a record that is not understood, and counts it by its type.
-    pub fn unknown(&mut self, record: &SourceRecord<'_>, record_type: &str, error: Option<&str>) {
+    pub fn add_unknown(
+        &mut self,
+        record: &SourceRecord<'_>,
+        record_type: &str,
+        error: Option<&str>,
+    ) {
         self.unknown_because(record.text.as_ref(), record_type, error);
     }
 
     pub(crate) fn unknown_because(&mut self, text: &str, record_type: &str, error: Option<&str>) {
-        let version = self.thread().settings.agent_version.clone().unwrap_or_default();
+        let version = self.thread_state().settings.agent_version.clone().unwrap_or_default();
         *self.unknown.entry((version, record_type.to_owned())).or_default() += 1;
         // JSON stays JSON; any other text becomes a JSON string.
         let raw = match text.len() {
@@ -445,12 +454,12 @@ impl<'a> EventBuilder<'a> {
             record_type: Some(record_type.to_owned()),
             error: error.map(str::to_owned),
         };
-        let identity = EventIdentity::in_session(&["unknown", &self.place()]);
-        self.fact(identity, None, &unknown);
+        let identity = EventIdentity::in_session(&["unknown", &self.record_name()]);
+        self.add_event(identity, None, &unknown);
     }
 
     /// Reports an incomplete last line: its length and its text.
-    pub(crate) fn torn(&mut self, length: u64, text: &str) -> EventId {
+    pub(crate) fn add_torn(&mut self, length: u64, text: &str) -> EventId {
         let unknown = Unknown {
             raw: match length <= UNKNOWN_BYTES_MAX as u64 {
                 true => Raw::from_value(text).expect("a text always encodes"),
@@ -460,8 +469,9 @@ impl<'a> EventBuilder<'a> {
             error: Some("torn".to_owned()),
         };
         // The length is part of the identity: a line that grew and is still torn is reported anew.
-        let identity = EventIdentity::in_session(&["torn", &self.place(), &length.to_string()]);
-        self.fact(identity, None, &unknown).id
+        let identity =
+            EventIdentity::in_session(&["torn", &self.record_name(), &length.to_string()]);
+        self.add_event(identity, None, &unknown).id
     }
 
     /// Adds drafts that were built before and not recorded.
@@ -472,14 +482,14 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// Makes the first draft since `from` amend an event.
-    pub(crate) fn amend(&mut self, from: usize, id: EventId) {
+    pub(crate) fn amend_event(&mut self, from: usize, id: EventId) {
         if let Some(draft) = self.drafts.get_mut(from) {
             draft.amend(id);
         }
     }
 
     /// The name or the place of the record, for ids of events that have no identity of their own.
-    pub fn place(&self) -> String {
+    pub fn record_name(&self) -> String {
         // Rows and entries have a key, because they can be read again at another place. Lines stay
         // where they are.
         match self.key.as_str() {
@@ -488,7 +498,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    pub(crate) fn thread(&mut self) -> &mut ThreadState {
+    pub(crate) fn thread_state(&mut self) -> &mut ThreadState {
         // `entry` would copy the name of the session for every event.
         if !self.threads.contains_key(&self.session) {
             self.threads.insert(self.session.clone(), ThreadState::default());
@@ -508,10 +518,10 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// Adds `session.started` before the first event of a session.
-    fn start(&mut self, at: Option<Time>) {
+    /// Starts the session, also without further events: adds `session.started`, once.
+    pub fn start_session(&mut self, at: Option<Time>) {
         let provider = self.source.provider;
-        let thread = self.thread();
+        let thread = self.thread_state();
         if thread.is_started {
             return;
         }
@@ -538,12 +548,12 @@ impl<'a> EventBuilder<'a> {
             ..SessionStarted::default()
         };
         let data = Raw::from_value(&started).expect("payloads always encode");
-        self.push(EventIdentity::in_session(&["started"]), at, Kind::SessionStarted, data);
+        self.push_draft(EventIdentity::in_session(&["started"]), at, Kind::SessionStarted, data);
     }
 
     /// A long pause between two turns ends the epoch.
     fn notice_silence(&mut self, at: Option<Time>) {
-        let thread = self.thread();
+        let thread = self.thread_state();
         let pause = at.zip(thread.last_at).map(|(at, last)| at.nanos() - last.nanos());
         let silence = i128::from(SILENCE_MILLIS) * 1_000_000;
         let last_at = thread.last_at;
@@ -553,11 +563,11 @@ impl<'a> EventBuilder<'a> {
         if has_begun && is_between && pause.is_some_and(|pause| pause >= silence) {
             self.close_epoch(last_at, "silence");
         }
-        let thread = self.thread();
+        let thread = self.thread_state();
         thread.epoch_from = thread.epoch_from.or(at).or(thread.last_at);
     }
 
-    fn push(
+    fn push_draft(
         &mut self,
         identity: EventIdentity,
         at: Option<Time>,
@@ -565,7 +575,7 @@ impl<'a> EventBuilder<'a> {
         data: Raw,
     ) -> &mut Draft {
         let is_everywhere = identity.is_everywhere();
-        let thread = self.thread();
+        let thread = self.thread_state();
         let known_at = at.or(thread.last_at);
         // Records may stand out of order, and the newest time must not move back.
         thread.last_at = at.max(thread.last_at);
@@ -582,7 +592,7 @@ impl<'a> EventBuilder<'a> {
         let id_at = known_at.unwrap_or(Time::from_millis(0));
         let provider = self.source.provider;
         let id = identity.event_id(id_at, provider, &self.session);
-        self.thread().last_id = Some(id);
+        self.thread_state().last_id = Some(id);
         let session = self.own_session();
         let mut draft = Draft::with_data(id, session, known_at.unwrap_or(self.now), kind, data);
         draft.observed_at = self.now;
@@ -610,7 +620,7 @@ impl<'a> EventBuilder<'a> {
 }
 
 /// The day `YYYYMMDD` and the segment key `HHMMSS_SECONDS` of a stretch of time.
-fn segment(from: Time, to: Time) -> (String, String) {
+fn segment_key(from: Time, to: Time) -> (String, String) {
     let written = from.to_string();
     // The first 19 characters are `YYYY-MM-DDTHH:MM:SS`.
     let digits: String = written.chars().take(19).filter(char::is_ascii_digit).collect();
@@ -620,7 +630,7 @@ fn segment(from: Time, to: Time) -> (String, String) {
 }
 
 /// The beginning of a text, for lists.
-pub fn shown(text: &str) -> String {
+pub fn preview_text(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -632,7 +642,7 @@ pub(crate) fn shown_json(json: &Raw) -> String {
     // An escaped surrogate pair counts as two, so twice as many always hold enough characters.
     let units_max = 2 * (SHOWN_CHARS_MAX + 1);
     match string_prefix(json.get(), units_max) {
-        Some(text) => shown(&text),
-        None => shown(json.get()),
+        Some(text) => preview_text(&text),
+        None => preview_text(json.get()),
     }
 }

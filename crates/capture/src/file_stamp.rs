@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use event::Time;
 
-use crate::checkpoint::{changed, file_of, is_quiet, is_settled};
+use crate::checkpoint::{changed_at, identify_file, is_quiet, is_settled};
 
 /// The stamps of sources that are polled again and again.
 #[derive(Default)]
@@ -53,12 +53,12 @@ impl FileStamps {
         if stamp.is_settled {
             self.0.insert(path.to_owned(), stamp);
         } else {
-            self.forget(path);
+            self.forget_path(path);
         }
     }
 
     /// Makes the next poll a full one.
-    pub(crate) fn forget(&mut self, path: &Path) {
+    pub(crate) fn forget_path(&mut self, path: &Path) {
         self.0.remove(path);
     }
 }
@@ -72,16 +72,16 @@ impl FileStamp {
         let all = |is_so: &dyn Fn(&Metadata) -> bool| both.iter().flatten().all(is_so);
         let (is_quiet, is_settled) =
             (all(&|metadata| is_quiet(metadata, now)), all(&|metadata| is_settled(metadata, now)));
-        let [file, log] = both.map(|metadata| metadata.as_ref().map(stamp));
+        let [file, log] = both.map(|metadata| metadata.as_ref().map(stamp_fields));
         let log = log.map(|(file, size, changed, _)| (file, size, changed));
         FileStamp { file, log, is_quiet, is_settled }
     }
 }
 
-fn stamp(metadata: &Metadata) -> StampFields {
+fn stamp_fields(metadata: &Metadata) -> StampFields {
     // A tool that restores times can set back the time of change, not that of the status change.
     let known = (metadata.ctime(), metadata.ctime_nsec());
-    (file_of(metadata), metadata.size(), changed(metadata), known)
+    (identify_file(metadata), metadata.size(), changed_at(metadata), known)
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
         Time::from_nanos(since.as_nanos() as i128)
     }
 
-    fn later(than: Time, seconds: i128) -> Time {
+    fn add_seconds(than: Time, seconds: i128) -> Time {
         Time::from_nanos(than.nanos() + seconds * 1_000_000_000)
     }
 
@@ -155,15 +155,24 @@ mod tests {
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(written.nanos() as u64))
             .unwrap();
         let mut stamps = FileStamps::default();
-        stamps.remember(&path, FileStamp::read_from(&path, later(written, 2)));
-        assert!(stamps.is_unchanged(&path, &FileStamp::read_from(&path, later(written, 60))));
-        assert!(!stamps.is_unchanged(&path, &FileStamp::read_from(&path, later(written, 60 * 60))));
+        stamps.remember(&path, FileStamp::read_from(&path, add_seconds(written, 2)));
+        assert!(stamps.is_unchanged(&path, &FileStamp::read_from(&path, add_seconds(written, 60))));
         assert!(
-            stamps.only_fell_quiet(&path, &FileStamp::read_from(&path, later(written, 60 * 60)))
+            !stamps
+                .is_unchanged(&path, &FileStamp::read_from(&path, add_seconds(written, 60 * 60)))
+        );
+        assert!(
+            stamps.only_fell_quiet(
+                &path,
+                &FileStamp::read_from(&path, add_seconds(written, 60 * 60))
+            )
         );
         fs::write(&path, "more\n").unwrap();
         assert!(
-            !stamps.only_fell_quiet(&path, &FileStamp::read_from(&path, later(written, 60 * 60)))
+            !stamps.only_fell_quiet(
+                &path,
+                &FileStamp::read_from(&path, add_seconds(written, 60 * 60))
+            )
         );
     }
 
@@ -186,7 +195,7 @@ mod tests {
         let stamp = FileStamp::read_from(&path, now());
         let mut stamps = FileStamps::default();
         stamps.remember(&path, stamp.clone());
-        stamps.forget(&path);
+        stamps.forget_path(&path);
         assert!(!stamps.is_unchanged(&path, &stamp));
     }
 }

@@ -47,7 +47,7 @@ impl Hints {
         for path in event.paths {
             // As root, SQLite restores the owner of a log whenever it opens one. Our own poll would
             // then cause the next poll without end.
-            if is_about && database::of_log(&path) != path {
+            if is_about && database::database_of_log(&path) != path {
                 continue;
             }
             let wake = match event.kind {

@@ -130,14 +130,14 @@ pub fn read_hook(
     at: Time,
 ) -> Option<HookMessage> {
     let map = hook_map(provider)?;
-    let meaning = map.meaning(event, payload);
+    let meaning = map.find_meaning(event, payload);
     if meaning == HookMeaning::Ignored {
         return None;
     }
-    let session = payload.text(map.session).filter(|session| !session.is_empty())?;
-    let transcript = payload.text(map.transcript).map(PathBuf::from);
+    let session = payload.find_text(map.session).filter(|session| !session.is_empty())?;
+    let transcript = payload.find_text(map.transcript).map(PathBuf::from);
     let (session, transcript) = match &map.subagent {
-        Some(subagent) => subagent.find(payload, session, transcript),
+        Some(subagent) => subagent.find_subagent(payload, session, transcript),
         None => (session, transcript),
     };
     let signal = match meaning {
@@ -148,10 +148,10 @@ pub fn read_hook(
     Some(HookMessage {
         event: event.to_owned(),
         transcript,
-        cwd: payload.text(map.cwd),
+        cwd: payload.find_text(map.cwd),
         signal,
         // Each agent has its own word for it.
-        reason: payload.text(&["reason", "status", "trigger", "stopReason"]),
+        reason: payload.find_text(&["reason", "status", "trigger", "stopReason"]),
         facts: map.read_fact(&meaning, payload).into_iter().collect(),
         ..HookMessage::new(name, provider, &session, at)
     })
@@ -164,7 +164,7 @@ pub fn has_hook_only_facts(message: &HookMessage) -> bool {
 }
 
 fn hook_map(provider: &str) -> Option<&'static HookMap> {
-    AGENTS.iter().find(|agent| agent.provider() == provider)?.hooks()
+    AGENTS.iter().find(|agent| agent.provider() == provider)?.hook_map()
 }
 
 impl HookMap {
@@ -191,10 +191,11 @@ impl HookMap {
     };
 
     /// What an event means, by the first row that matches.
-    pub fn meaning(&self, event: &str, payload: &Payload) -> HookMeaning {
+    pub fn find_meaning(&self, event: &str, payload: &Payload) -> HookMeaning {
         let matches = |row: &&HookRow| {
-            let is_equal =
-                |(place, text): &(&str, &str)| payload.text(&[place]).as_deref() == Some(*text);
+            let is_equal = |(place, text): &(&str, &str)| {
+                payload.find_text(&[place]).as_deref() == Some(*text)
+            };
             row.event == event && row.when.iter().all(is_equal)
         };
         self.rows.iter().find(matches).map_or(HookMeaning::News, |row| row.meaning.clone())
@@ -212,9 +213,9 @@ impl HookMap {
     /// The fact an event tells. No event tells more than one.
     fn read_fact(&self, meaning: &HookMeaning, payload: &Payload) -> Option<HookFact> {
         // Closures, so that a long input is copied only for the meanings that need it.
-        let tool = || payload.text(self.tool).unwrap_or_default();
-        let input = || payload.json(self.input).unwrap_or_default();
-        let call_id = || payload.text(self.call).unwrap_or_default();
+        let tool = || payload.find_text(self.tool).unwrap_or_default();
+        let input = || payload.find_json(self.input).unwrap_or_default();
+        let call_id = || payload.find_text(self.call).unwrap_or_default();
         let (kind, data) = match meaning {
             HookMeaning::Ignored | HookMeaning::News | HookMeaning::Signal(_) => return None,
             HookMeaning::Compacting => {
@@ -235,7 +236,7 @@ impl HookMap {
                 let asked = ApprovalRequested {
                     // Only payloads of OpenCode have this member. Any other approval gets its id
                     // when it is recorded.
-                    approval_id: payload.text(&["properties.id"]).unwrap_or_default(),
+                    approval_id: payload.find_text(&["properties.id"]).unwrap_or_default(),
                     tool: tool(),
                     input: Some(input()),
                     call_id: Some(call_id()).filter(|id| !id.is_empty()),
@@ -244,7 +245,7 @@ impl HookMap {
                 (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
             HookMeaning::ApprovalOfLast(shown) => {
-                let input = payload.json(&[shown]);
+                let input = payload.find_json(&[shown]);
                 let asked = ApprovalRequested { input, ..ApprovalRequested::default() };
                 (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
@@ -256,7 +257,7 @@ impl HookMap {
                 (Kind::ToolStarted, Raw::from_value(&started))
             }
             HookMeaning::Question(shown) => {
-                let input = payload.json(&[shown]);
+                let input = payload.find_json(&[shown]);
                 let asked = ExternalInput {
                     request_id: String::new(),
                     prompt: input.as_ref().map(questions).unwrap_or_default(),
@@ -268,21 +269,21 @@ impl HookMap {
             HookMeaning::ToolResult(outcome) => {
                 // Outputs can be large: a copy of what the transcript has would only cost.
                 let is_needed = self.hook_only.contains(&Kind::ToolResult);
-                let output = is_needed.then(|| payload.json(self.output)).flatten();
+                let output = is_needed.then(|| payload.find_json(self.output)).flatten();
                 let outcome = outcome.clone();
                 let (call_id, tool, input) = (call_id(), tool(), input());
                 let report = ToolReport { call_id, tool, input, outcome, output };
                 (Kind::ToolResult, Raw::from_value(&report))
             }
             HookMeaning::Decided { id, reply, denies } => {
-                let reply = payload.text(&[reply])?;
+                let reply = payload.find_text(&[reply])?;
                 // Every other reply allows: `once` and `always` differ only in the next question.
                 let decision = match denies.contains(&reply.as_str()) {
                     true => Decision::Deny,
                     false => Decision::Allow,
                 };
                 let resolved = ApprovalResolved {
-                    approval_id: payload.text(&[id])?,
+                    approval_id: payload.find_text(&[id])?,
                     decision,
                     reason: Some(reply),
                     by: Some("person".to_owned()),
@@ -302,13 +303,13 @@ impl HookMap {
 
 impl Subagent {
     /// The session and the transcript of the subagent, if the call comes from one.
-    fn find(
+    fn find_subagent(
         &self,
         payload: &Payload,
         session: String,
         transcript: Option<PathBuf>,
     ) -> (String, Option<PathBuf>) {
-        let Some(id) = payload.text(&[self.id]).filter(|id| !id.is_empty()) else {
+        let Some(id) = payload.find_text(&[self.id]).filter(|id| !id.is_empty()) else {
             return (session, transcript);
         };
         // The payload names the transcript of the parent, so that of the subagent is derived:

@@ -21,18 +21,18 @@ enum IdentityScope {
 impl EventIdentity {
     /// Named by the agent, wherever it is told: copies in forks are recognised by it.
     pub fn everywhere(parts: &[&str]) -> EventIdentity {
-        EventIdentity { scope: IdentityScope::Everywhere, bytes: joined(parts) }
+        EventIdentity { scope: IdentityScope::Everywhere, bytes: join_parts(parts) }
     }
 
     /// Named by the agent, within the session.
     pub fn in_session(parts: &[&str]) -> EventIdentity {
-        EventIdentity { scope: IdentityScope::Session, bytes: joined(parts) }
+        EventIdentity { scope: IdentityScope::Session, bytes: join_parts(parts) }
     }
 
     /// Another fact of the same record.
     #[must_use]
-    pub fn and(mut self, part: &str) -> EventIdentity {
-        push(&mut self.bytes, part);
+    pub fn with_part(mut self, part: &str) -> EventIdentity {
+        push_part(&mut self.bytes, part);
         self
     }
 
@@ -51,15 +51,15 @@ impl EventIdentity {
 }
 
 /// Lengths first, so that no two lists of parts run together to the same bytes.
-fn joined(parts: &[&str]) -> Vec<u8> {
+fn join_parts(parts: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len() + 4).sum());
     for part in parts {
-        push(&mut bytes, part);
+        push_part(&mut bytes, part);
     }
     bytes
 }
 
-fn push(bytes: &mut Vec<u8>, part: &str) {
+fn push_part(bytes: &mut Vec<u8>, part: &str) {
     bytes.extend((part.len() as u32).to_be_bytes());
     bytes.extend(part.as_bytes());
 }

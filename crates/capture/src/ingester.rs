@@ -16,7 +16,7 @@ use self::history::HistoryEnd;
 use self::relatives::RelativeLookup;
 use crate::admission::admit;
 use crate::agent::{Agent, LineageHint, SourceForm};
-use crate::checkpoint::{Checkpoint, file_of, file_times, is_older};
+use crate::checkpoint::{Checkpoint, file_times, identify_file, is_older};
 use crate::checkpoint_stat::CheckpointStat;
 use crate::discover::{DiscoveredSource, discover, discover_at, discover_below};
 use crate::environment::Environment;
@@ -122,13 +122,13 @@ impl<'a> Ingester<'a> {
 
     /// Ends every pass early once the flag is set.
     #[must_use]
-    pub fn until(self, stop: StopFlag) -> Ingester<'a> {
+    pub fn with_stop_flag(self, stop: StopFlag) -> Ingester<'a> {
         Ingester { stop, ..self }
     }
 
     /// Takes over the index of another ingester, so that it is not loaded again.
     #[must_use]
-    pub fn knowing(self, source_index: SourceIndex) -> Ingester<'a> {
+    pub fn with_index(self, source_index: SourceIndex) -> Ingester<'a> {
         Ingester { source_index, ..self }
     }
 
@@ -140,7 +140,7 @@ impl<'a> Ingester<'a> {
 
     /// Reads every source to its end, or until it is asked to stop. A source that cannot be read is
     /// a warning; only a sink that fails ends the pass.
-    pub fn once(
+    pub fn ingest_all(
         &self,
         sink: &mut dyn Sink,
         tell: &mut dyn FnMut(&IngestProgress),
@@ -166,7 +166,7 @@ impl<'a> Ingester<'a> {
             })?;
             progress.sources += 1;
         }
-        // `put` may return before a batch is durable. The pass reports success only when all are.
+        // `put_batch` may return before a batch is durable. The pass reports success only when all are.
         sink.settle().map_err(CaptureError::Unrecorded)?;
         tell(&progress);
         summary.report_unknown();
@@ -175,7 +175,7 @@ impl<'a> Ingester<'a> {
 
     /// Lists all sources and returns those with news, newest first. Sessions in databases are read
     /// at once, because a poll of a database takes in only the sessions that were active lately.
-    pub(crate) fn sweep(
+    pub(crate) fn sweep_sources(
         &self,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
@@ -268,7 +268,7 @@ impl<'a> Ingester<'a> {
                 Some(seen) if seen.path == found.source.path => Some(seen),
                 // New at this path, and no source was ever read from this inode: the source is new,
                 // and the checkpoints of all others need not be loaded.
-                None if !self.files.may_be(file_of(&found.metadata), sink)? => None,
+                None if !self.files.may_know(identify_file(&found.metadata), sink)? => None,
                 // New at this path, or another file than before: it may have moved here.
                 _ => KnownSources::load(sink)?.claim(&mut found),
             };
@@ -280,9 +280,9 @@ impl<'a> Ingester<'a> {
     }
 
     /// The folders of all agents, whether they exist or not.
-    pub(crate) fn roots(&self) -> Vec<(&'static str, PathBuf)> {
+    pub(crate) fn watched_roots(&self) -> Vec<(&'static str, PathBuf)> {
         let roots = self.agents.iter().flat_map(|agent| {
-            let roots = agent.roots(self.environment).into_iter();
+            let roots = agent.source_roots(self.environment).into_iter();
             roots.map(|root| (agent.provider(), root.path))
         });
         roots.collect()
@@ -305,13 +305,14 @@ impl<'a> Ingester<'a> {
     ) -> Result<Vec<SourceCandidate<'a>>, CaptureError> {
         let mut known = KnownSources::load(sink)?;
         // All checkpoints are loaded here anyway, so the set of open epochs costs nothing more.
-        self.open_epochs.are(std::mem::take(&mut known.open));
+        self.open_epochs.replace_keys(std::mem::take(&mut known.open));
         let now = (self.clock)();
         let mut candidates = Vec::new();
         for agent in self.agents {
             let discovered = discover(*agent, self.environment, &mut summary.warnings);
-            let place =
-                |found: &DiscoveredSource| (file_of(&found.metadata), found.source.path.clone());
+            let place = |found: &DiscoveredSource| {
+                (identify_file(&found.metadata), found.source.path.clone())
+            };
             // Set before the first claim, which asks where the former file of a path is now.
             known.present = discovered.iter().map(place).collect();
             for mut found in discovered {
@@ -330,9 +331,9 @@ impl<'a> Ingester<'a> {
         }
         // Claims have taken out every source that was listed; what is left may be gone from the
         // disk.
-        for batch in known.missing(self.agents, sink)? {
+        for batch in known.missing_batches(self.agents, sink)? {
             let path = PathBuf::new();
-            sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+            sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
         Ok(candidates)
     }
@@ -369,7 +370,7 @@ impl<'a> Ingester<'a> {
 
     /// Begins with a new source where its own events begin; `false` if it has to wait for the next
     /// poll.
-    fn begin(
+    fn begin_source(
         &self,
         candidate: &SourceCandidate<'a>,
         was_read: bool,
@@ -452,7 +453,7 @@ impl<'a> Ingester<'a> {
                     CopiedPart::Nothing => thread.parent = Some(parent),
                     // A session that works for another does not go on with the one it repeats.
                     CopiedPart::Beginning | CopiedPart::Everything => {
-                        thread.leave(thread.works().or(Some(parent)));
+                        thread.start_anew(thread.works_for().or(Some(parent)));
                     }
                 }
             }
@@ -470,7 +471,7 @@ impl<'a> Ingester<'a> {
                     tailer.open_with(words, own);
                 }
                 let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
-                thread.leave(thread.works().or(parent));
+                thread.start_anew(thread.works_for().or(parent));
             }
         }
         Ok(true)
@@ -496,11 +497,11 @@ impl<'a> Ingester<'a> {
         let mut tailer = Tailer::open(candidate.agent, source, known)?;
         // A source that was read and gave no event may still turn out to be a fork.
         let is_new = !tailer.checkpoint.has_events();
-        if is_new && !self.begin(&candidate, was_read, &mut tailer, sink, summary)? {
+        if is_new && !self.begin_source(&candidate, was_read, &mut tailer, sink, summary)? {
             return Ok(Poll::Deferred);
         }
         // Only now: a source that was deferred has to be new to the next poll, too.
-        self.files.put(file_of(&candidate.found.metadata));
+        self.files.note_file(identify_file(&candidate.found.metadata));
         summary.sources += 1;
         let bytes_max = match source.form {
             SourceForm::Lines | SourceForm::Blocks(_) | SourceForm::Rows => bytes_max,
@@ -529,7 +530,7 @@ impl<'a> Ingester<'a> {
             chunk.kept = None;
             if let Some(batch) = chunk.batch {
                 self.source_index.note_checkpoint(&batch.source, &tailer.checkpoint);
-                sink.put(Batch { drafts: chunk.parsed.drafts, ..batch })?;
+                sink.put_batch(Batch { drafts: chunk.parsed.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;
             if bytes >= bytes_max || self.stop.is_asked() {
@@ -668,7 +669,7 @@ fn keep_original(
     }
     if let Some(bytes) = &chunk.kept {
         let ParsedChunk { generation, from: offset, .. } = *chunk;
-        sink.keep(Original { source: &source.name, generation, offset, bytes })?;
+        sink.keep_original(Original { source: &source.name, generation, offset, bytes })?;
         return Ok(());
     }
     let file = File::open(&source.path)?;
@@ -679,7 +680,7 @@ fn keep_original(
         let mut bytes = vec![0; length as usize];
         file.read_exact_at(&mut bytes, offset)?;
         let generation = chunk.generation;
-        sink.keep(Original { source: &source.name, generation, offset, bytes: &bytes })?;
+        sink.keep_original(Original { source: &source.name, generation, offset, bytes: &bytes })?;
         offset += length;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use crate::agent::Agent;
-use crate::checkpoint::{Checkpoint, file_of};
+use crate::checkpoint::{Checkpoint, identify_file};
 use crate::checkpoint_stat::CheckpointStat;
 use crate::discover::DiscoveredSource;
 use crate::error::CaptureError;
@@ -32,21 +32,21 @@ pub(crate) struct KnownFiles(RefCell<Option<HashSet<(u64, u64)>>>);
 
 impl KnownFiles {
     /// Whether a file may be one that was read before.
-    pub(crate) fn may_be(&self, file: (u64, u64), sink: &dyn Sink) -> Result<bool, CaptureError> {
+    pub(crate) fn may_know(&self, file: (u64, u64), sink: &dyn Sink) -> Result<bool, CaptureError> {
         let mut files = self.0.borrow_mut();
         if files.is_none() {
             let mut known = HashSet::new();
             let show = &mut |one: KnownSource<'_>| {
-                known.extend([CheckpointStat::parse(one.checkpoint).file()])
+                known.extend([CheckpointStat::parse(one.checkpoint).file_identity()])
             };
-            sink.sources(show).map_err(CaptureError::Positions)?;
+            sink.show_sources(show).map_err(CaptureError::Positions)?;
             *files = Some(known);
         }
         Ok(files.as_ref().is_none_or(|files| files.contains(&file)))
     }
 
     /// Notes a file that is read.
-    pub(crate) fn put(&self, file: (u64, u64)) {
+    pub(crate) fn note_file(&self, file: (u64, u64)) {
         if let Some(files) = &mut *self.0.borrow_mut() {
             files.insert(file);
         }
@@ -62,14 +62,14 @@ impl KnownSources {
             let seen = CheckpointStat::parse(known.checkpoint);
             // A database holds many sources, so its inode identifies none of them.
             if seen.has_path() && !seen.is_missing && seen.is_whole_file() {
-                by_file.insert(seen.file(), known.key.to_owned());
+                by_file.insert(seen.file_identity(), known.key.to_owned());
             }
             by_key.insert(known.key.to_owned(), seen);
-            if OpenEpochs::is_in(known.checkpoint) {
+            if OpenEpochs::has_open_epoch(known.checkpoint) {
                 open.insert(known.key.to_owned());
             }
         };
-        sink.sources(show).map_err(CaptureError::Positions)?;
+        sink.show_sources(show).map_err(CaptureError::Positions)?;
         let (present, claimed) = Default::default();
         Ok(KnownSources { by_key, by_file, present, claimed, open })
     }
@@ -77,7 +77,7 @@ impl KnownSources {
     /// The checkpoint of a source that was read before: the one of the same file, wherever it is now;
     /// else the one of the same path, unless its file has moved elsewhere.
     pub(crate) fn claim(&mut self, found: &mut DiscoveredSource) -> Option<CheckpointStat> {
-        let file = file_of(&found.metadata);
+        let file = identify_file(&found.metadata);
         let source = &mut found.source;
         // A session in a database is known by its key alone: the file holds many.
         if source.digest.is_some() {
@@ -95,8 +95,10 @@ impl KnownSources {
         // its name, this one needs a name of its own.
         let at_path = source.key();
         let has_moved = |was_here: &CheckpointStat| {
-            let now_at = self.present.get(&was_here.file()).unwrap_or(&was_here.path);
-            was_here.file() != file && *now_at != source.path && was_here.is_at_path(now_at)
+            let now_at = self.present.get(&was_here.file_identity()).unwrap_or(&was_here.path);
+            was_here.file_identity() != file
+                && *now_at != source.path
+                && was_here.is_at_path(now_at)
         };
         if self.claimed.contains(&at_path) || self.by_key.get(&at_path).is_some_and(has_moved) {
             source.name = Source::next_name(&source.name, file);
@@ -126,7 +128,7 @@ impl KnownSources {
     }
 
     /// Batches that record which sources are gone.
-    pub(crate) fn missing(
+    pub(crate) fn missing_batches(
         self,
         agents: &[&dyn Agent],
         sink: &dyn Sink,

@@ -57,7 +57,7 @@ pub use checkpoint::{
 };
 pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
-pub use event_builder::{ChildCall, EventBuilder, argument, brief, questions, shown};
+pub use event_builder::{ChildCall, EventBuilder, argument, call_line, preview_text, questions};
 pub use hook::{
     HookForm, HookMap, HookMeaning, HookMemory, HookOnlyEvent, HookPlace, HookRow, Payload,
     Subagent, has_hook_only_facts, hook_only_events, read_hook,

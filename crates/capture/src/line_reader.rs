@@ -18,7 +18,7 @@ impl<R: Read> LineReader<R> {
     }
 
     /// Adds the next line, as far as it is there and not too long.
-    fn fill(&mut self, kept: &mut Vec<u8>) -> io::Result<()> {
+    fn fill_line(&mut self, kept: &mut Vec<u8>) -> io::Result<()> {
         let end_max = kept.len() + RECORD_BYTES_MAX;
         loop {
             let bytes = match self.input.fill_buf() {
@@ -63,7 +63,7 @@ impl<R: Read> LineReader<R> {
 impl<R: Read> RecordReader for LineReader<R> {
     fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
         let (start, offset) = (kept.len(), self.offset);
-        self.fill(kept)?;
+        self.fill_line(kept)?;
         let length = (kept.len() - start) as u64;
         self.offset += length;
         // The limit was reached before the line end: the rest is only counted, not held.

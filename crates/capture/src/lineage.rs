@@ -241,7 +241,7 @@ pub(crate) fn decide(facts: &LineageFacts<'_>) -> Decision {
             Settled(Lineage::Defer)
         }
         Opening::Repeated(part) => match &facts.relatives {
-            Some(relatives) => compare(facts, part, relatives),
+            Some(relatives) => decide_repeated(facts, part, relatives),
             None => Needs(MissingFact::Relatives),
         },
     }
@@ -251,20 +251,29 @@ pub(crate) fn decide(facts: &LineageFacts<'_>) -> Decision {
 fn continue_history(history: &HistoryPoint) -> Lineage {
     match history {
         HistoryPoint::OwnSession => Lineage::Resume,
-        HistoryPoint::OtherSession { session, seq: Some(seq) } => {
-            Lineage::Fork { parent: ParentLink::shown(session, *seq), copy: CopiedPart::Nothing }
-        }
+        HistoryPoint::OtherSession { session, seq: Some(seq) } => Lineage::Fork {
+            parent: ParentLink::behind_event(session, *seq),
+            copy: CopiedPart::Nothing,
+        },
         HistoryPoint::OtherSession { seq: None, .. } | HistoryPoint::Missing => Lineage::New,
     }
 }
 
 /// Rows 9 to 16: the source repeats what is recorded.
-fn compare(facts: &LineageFacts<'_>, part: &RepeatedPart, relatives: &Relatives) -> Decision {
+fn decide_repeated(
+    facts: &LineageFacts<'_>,
+    part: &RepeatedPart,
+    relatives: &Relatives,
+) -> Decision {
     let Relatives { line, elders, has_files } = relatives;
     let named = part.named.as_deref();
     let settled = |parent, heir| Decision::Settled(Lineage::Parent { parent, heir });
-    let fork =
-        || Decision::Settled(Lineage::Fork { parent: part.link(), copy: facts.copied(part) });
+    let fork = || {
+        Decision::Settled(Lineage::Fork {
+            parent: part.parent_link(),
+            copy: facts.copied_part(part),
+        })
+    };
     let comes_from_source = |line: &[Relative]| line.iter().any(|it| it.comes_from(facts.session));
     // A parent that comes from the source itself would make a cycle.
     let by_name = || named.filter(|_| !comes_from_source(elders)).map(ParentLink::unseen);
@@ -345,7 +354,7 @@ impl LineageFacts<'_> {
         }
     }
 
-    fn copied(&self, part: &RepeatedPart) -> CopiedPart {
+    fn copied_part(&self, part: &RepeatedPart) -> CopiedPart {
         let has_own_id = self.hint.named.as_deref() == Some(self.session);
         match part.is_all && has_own_id {
             true => CopiedPart::Everything,
@@ -360,8 +369,8 @@ impl RepeatedPart {
         self.recorder.as_str().split_once(':').map_or("", |(_, session)| session)
     }
 
-    fn link(&self) -> ParentLink {
-        ParentLink::shown(self.recorder_name(), self.seq)
+    fn parent_link(&self) -> ParentLink {
+        ParentLink::behind_event(self.recorder_name(), self.seq)
     }
 }
 

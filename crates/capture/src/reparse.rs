@@ -16,7 +16,7 @@ use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRoot};
 use crate::block_reader::BlockReader;
 use crate::checkpoint::Checkpoint;
 use crate::discover::discover;
-use crate::document_reader::print;
+use crate::document_reader::fingerprint;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::event_builder::{EventBuilder, ParsedEvents, session_id};
 use crate::ingester::{IngestFailure, IngestProgress, IngestSummary, Ingester};
@@ -27,7 +27,7 @@ use crate::record::SourceRecord;
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::sink::{Batch, Sink, StoredOriginal, UnknownRecord};
 use crate::source::Source;
-use crate::tailer::{beside, is_whole_json, parse_record, record_at, start_record};
+use crate::tailer::{is_whole_json, parse_record, read_beside, record_at, start_record};
 use crate::thread_state::ThreadState;
 
 impl Ingester<'_> {
@@ -109,7 +109,7 @@ impl Ingester<'_> {
     /// What a source is by its path, though the file may be gone.
     fn recognised(&self, agent: &dyn Agent, checkpoint: &Checkpoint) -> Option<RecognizedSource> {
         let below = |root: &Path| agent.recognise(checkpoint.path.strip_prefix(root).ok()?);
-        agent.roots(self.environment).into_iter().find_map(|SourceRoot { path, .. }| {
+        agent.source_roots(self.environment).into_iter().find_map(|SourceRoot { path, .. }| {
             // Sources are recorded below the target of a root that is a link.
             let linked = path.canonicalize().ok();
             below(&path).or_else(|| below(&linked?))
@@ -141,7 +141,7 @@ impl Ingester<'_> {
             let kept = match source.form {
                 // Of a compressed source no original is stored.
                 SourceForm::PackedLines if generation == checkpoint.generation => {
-                    packed(source, checkpoint)?
+                    read_packed(source, checkpoint)?
                 }
                 _ => sink.original(&source.name, generation)?,
             };
@@ -149,20 +149,20 @@ impl Ingester<'_> {
             let begin = kept.from;
             let mut again = Again::new(agent, source, generation, kept);
             // The original of a fork begins behind the part it copied.
-            if begin > 0 && !again.learn(checkpoint, begin, (self.clock)())? {
+            if begin > 0 && !again.feed_copied(checkpoint, begin, (self.clock)())? {
                 continue;
             }
             let is_held = generation == checkpoint.generation && checkpoint.holds;
-            while let Some((parsed, bytes)) = again.chunk((self.clock)(), is_held)? {
+            while let Some((parsed, bytes)) = again.next_chunk((self.clock)(), is_held)? {
                 summary.bytes += bytes;
-                let mut drafts = news(parsed, &mut unknown, only.as_ref(), sink)?;
+                let mut drafts = select_new(parsed, &mut unknown, only.as_ref(), sink)?;
                 admit(source.provider, &checkpoint.threads, &mut drafts, sink);
                 summary.count_events(source.provider, &drafts);
                 if !drafts.is_empty() {
                     // The position does not move: the tailer goes on where it was.
                     let to = recorded.to_owned();
                     let from = Some(to.clone());
-                    sink.put(Batch { source: source.key(), from, to, drafts })?;
+                    sink.put_batch(Batch { source: source.key(), from, to, drafts })?;
                 }
             }
             // Reading goes on from the newest generation, so only the state behind that one counts.
@@ -173,15 +173,15 @@ impl Ingester<'_> {
             return Ok(());
         };
         let merged = Checkpoint {
-            state: Some(parser.state()),
-            holds: parser.holds(),
-            threads: merged(&checkpoint.threads, threads),
+            state: Some(parser.save_state()),
+            holds: parser.holds_event(),
+            threads: merge_threads(&checkpoint.threads, threads),
             ..checkpoint.clone()
         };
         let (from, to) = (Some(recorded.to_owned()), merged.encode());
         // The current parser may keep another state than the one that was recorded.
         if from.as_ref() != Some(&to) {
-            sink.put(Batch { source: source.key(), from, to, drafts: Vec::new() })?;
+            sink.put_batch(Batch { source: source.key(), from, to, drafts: Vec::new() })?;
         }
         Ok(())
     }
@@ -205,15 +205,15 @@ impl<'a> Again<'a> {
         generation: u32,
         kept: StoredOriginal,
     ) -> Again<'a> {
-        let records = records(source, kept);
-        let parser = agent.parser(source, None);
+        let records = open_records(source, kept);
+        let parser = agent.create_parser(source, None);
         let threads = BTreeMap::new();
         Again { source, generation, records, parser, threads, number: 0, is_at_end: false }
     }
 
     /// Feeds the parser the copied records before the session's own ones, which another session
     /// recorded. Only the source itself has them; `false` if it is gone.
-    fn learn(&mut self, checkpoint: &Checkpoint, own: u64, now: Time) -> io::Result<bool> {
+    fn feed_copied(&mut self, checkpoint: &Checkpoint, own: u64, now: Time) -> io::Result<bool> {
         if !self.source.form.is_in_place() {
             return Ok(false);
         }
@@ -222,26 +222,26 @@ impl<'a> Again<'a> {
             return Ok(false);
         }
         let copied = StoredOriginal { from: 0, bytes: Box::new(file.take(own)) };
-        let records = std::mem::replace(&mut self.records, records(self.source, copied));
+        let records = std::mem::replace(&mut self.records, open_records(self.source, copied));
         // The events are dropped: the session that was copied has recorded them.
-        while self.chunk(now, false)?.is_some() {}
+        while self.next_chunk(now, false)?.is_some() {}
         self.is_at_end = false;
         self.records = records;
         self.parser.own_begins();
         let session = &self.source.session;
         let parent = checkpoint.threads.get(session).and_then(|before| before.parent.clone());
-        self.threads.entry(session.clone()).or_default().leave(parent);
+        self.threads.entry(session.clone()).or_default().start_anew(parent);
         Ok(true)
     }
 
     /// The events of the next records, and how many bytes these have.
-    fn chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(ParsedEvents, u64)>> {
+    fn next_chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(ParsedEvents, u64)>> {
         if self.is_at_end {
             return Ok(None);
         }
         let Again { source, generation, records, parser, threads, number, is_at_end } = self;
         let source = *source;
-        let beside = |path: &str| beside(source, path);
+        let beside = |path: &str| read_beside(source, path);
         let mut builder = EventBuilder::new(source, *generation, threads, &beside, now);
         let mut bytes_read = 0;
         let mut record = Vec::new();
@@ -251,7 +251,7 @@ impl<'a> Again<'a> {
                 NextRecord::Whole { offset, bytes, .. } => {
                     // The key of an entry is the hash of its text.
                     let key = match source.form {
-                        SourceForm::Document { .. } => print(bytes.trim_ascii_end()),
+                        SourceForm::Document { .. } => fingerprint(bytes.trim_ascii_end()),
                         _ => String::new(),
                     };
                     let at = SourceRecord {
@@ -288,15 +288,15 @@ impl<'a> Again<'a> {
             }
         }
         // While the tailer holds the event back, the next poll will complete and record it.
-        if *is_at_end && parser.holds() && !is_held {
+        if *is_at_end && parser.holds_event() && !is_held {
             start_record(&**parser, &mut builder, &record_at(0, 0, *number));
-            parser.rest(&mut builder);
+            parser.flush_held(&mut builder);
         }
         Ok(Some((builder.finish(), bytes_read)))
     }
 }
 
-fn records(source: &Source, kept: StoredOriginal) -> Box<dyn RecordReader> {
+fn open_records(source: &Source, kept: StoredOriginal) -> Box<dyn RecordReader> {
     let StoredOriginal { from, bytes } = kept;
     match source.form {
         SourceForm::Blocks(marks) => Box::new(BlockReader::new(bytes, from, marks)),
@@ -309,7 +309,7 @@ fn records(source: &Source, kept: StoredOriginal) -> Box<dyn RecordReader> {
 }
 
 /// The text of a compressed file up to where it was read, if it is still there.
-fn packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredOriginal>> {
+fn read_packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredOriginal>> {
     let Ok(file) = File::open(&source.path) else { return Ok(None) };
     if !checkpoint.matches_packed(&file, file.metadata()?.len())? {
         return Ok(None);
@@ -320,7 +320,7 @@ fn packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredO
 
 /// The events that are not recorded yet, of all records or of `only` some. The first new event of a
 /// record that was not understood amends the event that reported it.
-fn news(
+fn select_new(
     parsed: ParsedEvents,
     unknown: &mut HashMap<String, UnknownRecord>,
     only: Option<&HashSet<String>>,
@@ -343,7 +343,7 @@ fn news(
         let ids: Vec<EventId> = drafts.iter().map(|draft| draft.id).collect();
         // Ids are derived from the records, so events that were recorded before are found by
         // theirs.
-        let known = sink.find_in(&session, &ids)?;
+        let known = sink.find_events(&session, &ids)?;
         let fresh = drafts.into_iter().zip(known).filter(|(_, seq)| seq.is_none());
         for (mut draft, _) in fresh {
             let record = record_of(&draft).unwrap_or_default();
@@ -368,7 +368,7 @@ fn news(
 
 /// The states of sessions after parsing again. Epochs that the clock or a hook closed stand in no
 /// source, so their fields are taken from before.
-fn merged(
+fn merge_threads(
     before: &BTreeMap<String, ThreadState>,
     now: BTreeMap<String, ThreadState>,
 ) -> BTreeMap<String, ThreadState> {

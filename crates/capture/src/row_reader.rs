@@ -58,7 +58,7 @@ pub(crate) struct ListedSession {
 }
 
 /// All sessions of a database; none if its layout is unknown.
-pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSession>> {
+pub(crate) fn list_sessions(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSession>> {
     let database = Database::open(path)?;
     let listed = list_from(agent, database.connection());
     if database.is_unchanged()? {
@@ -70,7 +70,7 @@ pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSessi
 }
 
 fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec<ListedSession>> {
-    let Some(schema) = schema(agent, connection)? else { return Ok(Vec::new()) };
+    let Some(schema) = find_schema(agent, connection)? else { return Ok(Vec::new()) };
     let mut statement = connection.prepare(schema.sessions)?;
     let mut rows = statement.query([])?;
     let mut listed = Vec::new();
@@ -81,18 +81,18 @@ fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec
             parent: row.get("parent")?,
             hint: LineageHint { family, ..LineageHint::default() },
             active: row.get("active")?,
-            digest: text(row.get_ref("digest")?),
+            digest: column_text(row.get_ref("digest")?),
         });
     }
     Ok(listed)
 }
 
-fn schema(
+fn find_schema(
     agent: &dyn Agent,
     connection: &Connection,
 ) -> rusqlite::Result<Option<&'static DatabaseSchema>> {
     let mut statement = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
-    for schema in agent.schemas() {
+    for schema in agent.database_schemas() {
         let mut fits = true;
         for table in schema.tables {
             fits = fits && statement.exists([table])?;
@@ -152,10 +152,11 @@ impl RowReader {
         // events from being recorded twice.
         let mark = watermark.and_then(|mark| serde_json::from_str(mark).ok());
         let mut mark: RowMark = mark.unwrap_or_default();
-        let way = way(agent, database.connection(), session, &mark).map_err(io::Error::other)?;
+        let way =
+            choose_query(agent, database.connection(), session, &mark).map_err(io::Error::other)?;
         if let Some(way) = way {
             let connection = database.connection();
-            if !mark.fits(way, connection, session).map_err(io::Error::other)? {
+            if !mark.has_last_row(way, connection, session).map_err(io::Error::other)? {
                 mark = RowMark { way: way.name.to_owned(), ..RowMark::default() };
             }
         }
@@ -172,12 +173,12 @@ impl RowReader {
     }
 
     /// Reads the next page and returns whether it has rows.
-    fn turn(&mut self, way: &'static RowQuery) -> io::Result<bool> {
-        let mut read = self.read(way);
+    fn read_page(&mut self, way: &'static RowQuery) -> io::Result<bool> {
+        let mut read = self.query_page(way);
         // The owner opened the database while it was read without locks: the page may mix two states.
         if !self.database.is_unchanged()? {
             self.database = Database::open_shared(&self.path)?;
-            read = self.read(way);
+            read = self.query_page(way);
         }
         let (page, until) = read.map_err(io::Error::other)?;
         self.has_begun = true;
@@ -186,7 +187,7 @@ impl RowReader {
         Ok(!self.page.is_empty())
     }
 
-    fn read(
+    fn query_page(
         &self,
         way: &'static RowQuery,
     ) -> rusqlite::Result<(VecDeque<FetchedRow>, Option<i64>)> {
@@ -206,7 +207,7 @@ impl RowReader {
             let mut statement = connection.prepare(head)?;
             let mut rows = statement.query(named_params! {":session": self.session})?;
             while let Some(row) = rows.next()? {
-                let json = record(row, 0, way.json)?;
+                let json = row_record(row, 0, way.json)?;
                 // The hash makes a head that changed another record. The head has no place among
                 // the rows, so the mark stays where it is.
                 let key = format!("head {}", short_hash(&[&json]));
@@ -214,11 +215,11 @@ impl RowReader {
             }
         }
         let mut statement = connection.prepare_cached(way.rows)?;
-        self.bind(&mut statement)?;
+        self.bind_parameters(&mut statement)?;
         let mut rows = statement.raw_query();
         let mut bytes = 0;
         while let Some(row) = rows.next()? {
-            let found = found(row, way.json)?;
+            let found = fetch_row(row, way.json)?;
             bytes += found.json.len();
             page.push_back(found);
             // Checked behind the push, so that every page has a row, however long that is.
@@ -234,7 +235,7 @@ impl RowReader {
         Ok((page, until))
     }
 
-    fn bind(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
+    fn bind_parameters(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
         let limit = PAGE_ROWS_MAX as i64;
         let since = self.mark.since.unwrap_or(i64::MIN);
         let values: [(&str, &dyn rusqlite::ToSql); 4] = [
@@ -256,7 +257,7 @@ impl RowReader {
 impl RecordReader for RowReader {
     fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
         let Some(way) = self.way else { return Ok(NextRecord::End) };
-        if self.page.is_empty() && !self.turn(way)? {
+        if self.page.is_empty() && !self.read_page(way)? {
             // Rows change in place: the next pass begins at the first row again and returns those that
             // changed since this pass began.
             if way.newest.is_some() {
@@ -287,7 +288,7 @@ impl RecordReader for RowReader {
 
 impl RowMark {
     /// Whether the database still has the row that was read last.
-    fn fits(
+    fn has_last_row(
         &self,
         way: &RowQuery,
         connection: &Connection,
@@ -301,20 +302,20 @@ impl RowMark {
         let mut rows =
             statement.query(named_params! {":session": session, ":after": self.after})?;
         match rows.next()? {
-            Some(row) => Ok(text(row.get_ref(0)?) == self.key),
+            Some(row) => Ok(column_text(row.get_ref(0)?) == self.key),
             None => Ok(false),
         }
     }
 }
 
 /// The queries for a session: the ones used before, as long as the schema has them.
-fn way(
+fn choose_query(
     agent: &dyn Agent,
     connection: &Connection,
     session: &str,
     mark: &RowMark,
 ) -> rusqlite::Result<Option<&'static RowQuery>> {
-    let Some(schema) = schema(agent, connection)? else { return Ok(None) };
+    let Some(schema) = find_schema(agent, connection)? else { return Ok(None) };
     let named = |name: &str| schema.ways.iter().find(|way| way.name == name);
     if let Some(way) = named(&mark.way) {
         return Ok(Some(way));
@@ -328,15 +329,15 @@ fn way(
     Ok(named(&name))
 }
 
-fn found(row: &Row<'_>, json_members: &[&str]) -> rusqlite::Result<FetchedRow> {
+fn fetch_row(row: &Row<'_>, json_members: &[&str]) -> rusqlite::Result<FetchedRow> {
     const NOT_OF_THE_RECORD: usize = 2;
-    let after = text(row.get_ref("after")?);
-    let key = text(row.get_ref("key")?);
-    Ok(FetchedRow { after, key, json: record(row, NOT_OF_THE_RECORD, json_members)? })
+    let after = column_text(row.get_ref("after")?);
+    let key = column_text(row.get_ref("key")?);
+    Ok(FetchedRow { after, key, json: row_record(row, NOT_OF_THE_RECORD, json_members)? })
 }
 
 /// A row as a record, from a column on: one JSON object.
-fn record(row: &Row<'_>, first: usize, json_members: &[&str]) -> rusqlite::Result<String> {
+fn row_record(row: &Row<'_>, first: usize, json_members: &[&str]) -> rusqlite::Result<String> {
     let names = row.as_ref();
     let mut json = String::from("{");
     for index in first..names.column_count() {
@@ -348,22 +349,22 @@ fn record(row: &Row<'_>, first: usize, json_members: &[&str]) -> rusqlite::Resul
         if json.len() > 1 {
             json.push(',');
         }
-        json.push_str(encoded(name).get());
+        json.push_str(encode_raw(name).get());
         json.push(':');
-        json.push_str(member(value, json_members.contains(&name)).get());
+        json.push_str(row_member(value, json_members.contains(&name)).get());
     }
     json.push('}');
     Ok(json)
 }
 
-fn member(value: ValueRef<'_>, is_json: bool) -> Raw {
+fn row_member(value: ValueRef<'_>, is_json: bool) -> Raw {
     match value {
-        ValueRef::Integer(number) => encoded(&number),
-        ValueRef::Real(number) => encoded(&number),
+        ValueRef::Integer(number) => encode_raw(&number),
+        ValueRef::Real(number) => encode_raw(&number),
         _ => {
-            let text = text(value);
+            let text = column_text(value);
             let json = if is_json { on_one_line(&text) } else { None };
-            json.unwrap_or_else(|| encoded(&text))
+            json.unwrap_or_else(|| encode_raw(&text))
         }
     }
 }
@@ -378,11 +379,11 @@ fn on_one_line(text: &str) -> Option<Raw> {
     Raw::parse(text.replace(['\n', '\r'], " ")).ok()
 }
 
-fn encoded(value: &(impl Serialize + ?Sized)) -> Raw {
+fn encode_raw(value: &(impl Serialize + ?Sized)) -> Raw {
     Raw::from_value(value).expect("texts and numbers encode")
 }
 
-fn text(value: ValueRef<'_>) -> String {
+fn column_text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => String::new(),
         ValueRef::Integer(number) => number.to_string(),

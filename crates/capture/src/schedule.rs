@@ -83,7 +83,7 @@ impl Schedule {
     }
 
     /// Drops a path that holds no source. Returns `false`, as there will be no poll.
-    pub(crate) fn forget(&mut self, path: &Path) -> bool {
+    pub(crate) fn forget_path(&mut self, path: &Path) -> bool {
         self.sources.remove(path);
         false
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     /// The seconds at which a source that never grows is polled.
-    fn looks(schedule: &mut Schedule, path: &Path) -> Vec<u64> {
+    fn poll_seconds(schedule: &mut Schedule, path: &Path) -> Vec<u64> {
         let mut looks = Vec::new();
         while let Some(due) = schedule.next_due() {
             if let Some(taken) = schedule.take_due(due) {
@@ -151,7 +151,7 @@ mod tests {
         let path = Path::new("a");
         let mut schedule = Schedule { is_watched: true, ..Schedule::default() };
         schedule.poll_now(path, seconds(0));
-        let looks = looks(&mut schedule, path);
+        let looks = poll_seconds(&mut schedule, path);
         assert_eq!(looks[..16], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32, 40]);
         assert!(looks.len() < 100, "{} looks", looks.len());
         assert!(*looks.last().unwrap() >= 30 * 60);

@@ -134,8 +134,8 @@ impl Ingester<'_> {
         let generation = checkpoint.generation;
         let mut builder =
             EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
-        builder.session(&signal.message.session);
-        let hook_only = agent.hooks().map_or(&[][..], |hooks| hooks.hook_only);
+        builder.switch_session(&signal.message.session);
+        let hook_only = agent.hook_map().map_or(&[][..], |hooks| hooks.hook_only);
         if !builder.apply_signal(signal, now, hook_only.contains(&Kind::TurnCompleted)) {
             return Ok(SignalOutcome::Pending);
         }
@@ -148,7 +148,7 @@ impl Ingester<'_> {
         summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
-        sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+        sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
         sink.settle().map_err(CaptureError::Unrecorded)?;
         Ok(SignalOutcome::Done)
     }
@@ -160,7 +160,7 @@ impl EventBuilder<'_> {
     fn apply_signal(&mut self, signal: &SessionSignal<'_>, now: Time, is_hook_only: bool) -> bool {
         let SessionSignal { message, kind, is_followed } = *signal;
         let at = Some(message.at);
-        let thread = self.thread();
+        let thread = self.thread_state();
         let has_newer = thread.last_at.is_some_and(|last| last > message.at);
         let is_open = thread.epoch_from.is_some_and(|from| from <= message.at);
         let waited = now.nanos() - message.at.nanos();
@@ -190,7 +190,7 @@ impl EventBuilder<'_> {
                     thread.last_at.is_some_and(|last| last.nanos() - message.at.nanos() > late);
                 if thread.is_started && !thread.is_exited && !is_stale {
                     let identity = EventIdentity::in_session(&["stopped", &message.name]);
-                    self.exited(identity, at, message.reason.clone());
+                    self.add_exit(identity, at, message.reason.clone());
                 }
             }
         }

@@ -23,12 +23,12 @@ pub(crate) struct OpenEpochs(RefCell<Option<BTreeSet<String>>>);
 
 impl OpenEpochs {
     /// Whether a source has one. Searching the text is cheaper than parsing it, and most have none.
-    pub(crate) fn is_in(recorded: &str) -> bool {
+    pub(crate) fn has_open_epoch(recorded: &str) -> bool {
         recorded.contains("\"epoch_from\"")
     }
 
     /// Replaces the set after a sweep.
-    pub(crate) fn are(&self, keys: BTreeSet<String>) {
+    pub(crate) fn replace_keys(&self, keys: BTreeSet<String>) {
         self.0.replace(Some(keys));
     }
 
@@ -40,19 +40,20 @@ impl OpenEpochs {
     }
 
     /// Takes the sources with open epochs, with their recorded checkpoints.
-    fn take(&self, sink: &dyn Sink) -> Result<Vec<(String, String)>, SinkError> {
+    fn take_sources(&self, sink: &dyn Sink) -> Result<Vec<(String, String)>, SinkError> {
         let mut open = Vec::new();
         // Taken out, because the epochs are closed now. Until a sweep fills the set again, the
         // checkpoints of all sources are searched.
         if let Some(keys) = self.0.take() {
             for key in keys {
                 // The epoch may have been closed since the source was noted.
-                let recorded = sink.source(&key)?.filter(|recorded| OpenEpochs::is_in(recorded));
+                let recorded =
+                    sink.source(&key)?.filter(|recorded| OpenEpochs::has_open_epoch(recorded));
                 open.extend(recorded.map(|recorded| (key, recorded)));
             }
         } else {
-            sink.sources(&mut |known: KnownSource<'_>| {
-                if OpenEpochs::is_in(known.checkpoint) {
+            sink.show_sources(&mut |known: KnownSource<'_>| {
+                if OpenEpochs::has_open_epoch(known.checkpoint) {
                     open.push((known.key.to_owned(), known.checkpoint.to_owned()));
                 }
             })?;
@@ -73,7 +74,7 @@ impl Ingester<'_> {
     ) -> Result<(), CaptureError> {
         let now = (self.clock)();
         let before = summary.events;
-        let open = self.open_epochs.take(sink).map_err(CaptureError::Positions)?;
+        let open = self.open_epochs.take_sources(sink).map_err(CaptureError::Positions)?;
         for (key, recorded) in open {
             if self.stop.is_asked() {
                 break;
@@ -109,7 +110,7 @@ impl Ingester<'_> {
             summary.count_events(agent.provider(), &drafts);
             let to = checkpoint.encode();
             let batch = Batch { source: key, from: Some(recorded), to, drafts };
-            sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+            sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
         if summary.events > before {
             sink.settle().map_err(CaptureError::Unrecorded)?;

@@ -58,7 +58,7 @@ pub struct UnknownRecord {
 pub trait Sink {
     /// Shows all sources that were ever read, each with the position that was put last. They may be
     /// many, and their positions long.
-    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError>;
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError>;
 
     /// The position of one source: the one that was put last, whether it is durable or not. A
     /// batch that goes on from an older one is refused.
@@ -71,10 +71,10 @@ pub trait Sink {
     }
 
     /// Keeps the bytes a batch is made of, before it. What was kept from `offset` on is replaced.
-    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError>;
+    fn keep_original(&mut self, original: Original<'_>) -> Result<(), SinkError>;
 
     /// Records a batch. It may come back before the batch is durable; batches keep their order.
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError>;
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError>;
 
     /// Waits until everything that was put is durable, and can be found.
     fn settle(&mut self) -> Result<(), SinkError>;
@@ -92,10 +92,14 @@ pub trait Sink {
     }
 
     /// The session that has an event of this id, and where.
-    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError>;
+    fn find_event(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError>;
 
     /// Where a session has the facts of these ids, whatever their time.
-    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError>;
+    fn find_events(
+        &self,
+        session: &SessionId,
+        ids: &[EventId],
+    ) -> Result<Vec<Option<u64>>, SinkError>;
 }
 
 /// Why a sink could not.

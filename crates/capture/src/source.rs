@@ -31,7 +31,7 @@ impl Source {
         // Neither part can contain a zero, so that no two pairs run together.
         hash.update([0]);
         hash.update(path.as_os_str().as_encoded_bytes());
-        hex(&hash.finalize()[..8])
+        encode_hex(&hash.finalize()[..8])
     }
 
     /// The name of a source that took the place of another one, which still exists elsewhere.
@@ -40,7 +40,7 @@ impl Source {
         hash.update(name.as_bytes());
         hash.update(device.to_be_bytes());
         hash.update(inode.to_be_bytes());
-        hex(&hash.finalize()[..8])
+        encode_hex(&hash.finalize()[..8])
     }
 
     /// A source that was read before, for events about it that need no reading.
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
     digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
 }
@@ -89,5 +89,5 @@ pub(crate) fn short_hash(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    hex(&hash.finalize()[..5])
+    encode_hex(&hash.finalize()[..5])
 }

@@ -66,7 +66,7 @@ impl SourceIndex {
         if let Some(sessions) = &mut *self.sessions.borrow_mut() {
             let threads = checkpoint.threads.iter();
             let threads = threads.map(|(session, thread)| (session, thread.parent.as_ref()));
-            sessions.add(key, checkpoint.grown, threads);
+            sessions.add_threads(key, checkpoint.grown, threads);
         }
     }
 
@@ -104,11 +104,11 @@ impl SourceIndex {
         let mut sessions = self.sessions.borrow_mut();
         if sessions.is_none() {
             let mut all = SessionIndex::default();
-            sink.sources(&mut |known| {
+            sink.show_sources(&mut |known| {
                 let CheckpointThreads { grown, threads } =
                     CheckpointThreads::parse(known.checkpoint);
                 let threads = threads.iter().map(|(session, it)| (session, it.parent.as_ref()));
-                all.add(known.key, grown, threads);
+                all.add_threads(known.key, grown, threads);
             })?;
             *sessions = Some(all);
         }
@@ -117,7 +117,7 @@ impl SourceIndex {
 }
 
 impl SessionIndex {
-    fn add<'s>(
+    fn add_threads<'s>(
         &mut self,
         key: &str,
         grown: i64,

@@ -75,7 +75,7 @@ pub struct WatchStopper {
 
 impl WatchStopper {
     pub fn stop(&self) {
-        self.stop.ask();
+        self.stop.request_stop();
         // A watcher that has ended needs no wake, nor does one with a full channel.
         let _ = self.wakes.try_send(Wake::Stop);
     }
@@ -165,7 +165,7 @@ impl<'a> SourceWatcher<'a> {
         let mut warnings = Vec::new();
         self.watch_roots(&mut warnings);
         // Watch before the first pass, so that changes during the pass are announced.
-        let mut summary = self.ingester.once(sink, &mut |_| {})?;
+        let mut summary = self.ingester.ingest_all(sink, &mut |_| {})?;
         self.poll_recent(&mut summary);
         let mut next_sweep = self.now() + self.sweep_pause();
         let mut next_roots = self.now() + self.roots_pause();
@@ -179,7 +179,7 @@ impl<'a> SourceWatcher<'a> {
                 next_roots = now + self.roots_pause();
             }
             if now >= next_sweep || self.has_lost_events.swap(false, Ordering::Relaxed) {
-                self.sweep(sink, &mut summary)?;
+                self.sweep_sources(sink, &mut summary)?;
                 next_sweep = self.now() + self.sweep_pause();
             }
             self.list_again(&mut warnings);
@@ -214,13 +214,13 @@ impl<'a> SourceWatcher<'a> {
     }
 
     /// Lists all sources; those with news are read from the backlog, between the polls.
-    fn sweep(
+    fn sweep_sources(
         &mut self,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         // The new list replaces the old one: whatever was left of that still has news and is in it.
-        self.backlog = self.ingester.sweep(sink, summary)?.into();
+        self.backlog = self.ingester.sweep_sources(sink, summary)?.into();
         self.warning_dedup.forget_cured(&summary.warnings);
         self.poll_recent(summary);
         Ok(())
@@ -280,7 +280,7 @@ impl<'a> SourceWatcher<'a> {
             // A source with a warning is polled in full next time: it may be readable then.
             let is_well = summary.warnings.len() == warnings;
             if is_well {
-                self.warning_dedup.forget(&path);
+                self.warning_dedup.forget_path(&path);
             }
             if is_well && matches!(found, Poll::Complete | Poll::Deferred) {
                 self.stamps.remember(&path, stamp);
@@ -295,7 +295,7 @@ impl<'a> SourceWatcher<'a> {
             self.misses.note_poll(&path, is_news, now);
             let is_kept = match found {
                 // Another file in an agent's folder.
-                Poll::NoSource => self.schedule.forget(&path),
+                Poll::NoSource => self.schedule.forget_path(&path),
                 Poll::Complete => self.schedule.note_poll(&path, has_grown, now),
                 Poll::Deferred => {
                     // It is read later on purpose, so no notification was missed.
@@ -310,7 +310,7 @@ impl<'a> SourceWatcher<'a> {
                 }
             };
             if !is_kept {
-                self.stamps.forget(&path);
+                self.stamps.forget_path(&path);
             }
         }
         Ok(())
@@ -326,7 +326,7 @@ impl<'a> SourceWatcher<'a> {
             let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&root));
             self.watched.remove(&root);
             let provider =
-                self.ingester.roots().into_iter().find_map(|(provider, its)| {
+                self.ingester.watched_roots().into_iter().find_map(|(provider, its)| {
                     (its.canonicalize().ok()? == root).then_some(provider)
                 });
             summary.warnings.push(missing_out(provider.unwrap_or_default(), &root));
@@ -402,7 +402,7 @@ impl<'a> SourceWatcher<'a> {
                 }
                 // A database changes in its write-ahead log first.
                 Ok(Wake::Changed(path) | Wake::Gone(path)) => {
-                    self.note_change(&database::of_log(&path), now)
+                    self.note_change(&database::database_of_log(&path), now)
                 }
                 Ok(Wake::Folder(folder)) => {
                     self.poll_below(&folder, warnings);
@@ -420,7 +420,7 @@ impl<'a> SourceWatcher<'a> {
 
     /// A notification named the source: the next poll does not rely on its stamp.
     fn note_change(&mut self, path: &Path, now: Moment) {
-        self.stamps.forget(path);
+        self.stamps.forget_path(path);
         self.misses.note_notified(path);
         self.schedule.poll_now(path, now);
     }
@@ -438,7 +438,7 @@ impl<'a> SourceWatcher<'a> {
     /// Watches root folders that exist and were not watched; returns whether anything changed.
     fn watch_roots(&mut self, warnings: &mut Vec<Warning>) -> bool {
         let mut has_news = false;
-        for (provider, root) in self.ingester.roots() {
+        for (provider, root) in self.ingester.watched_roots() {
             if !root.exists() {
                 self.watch_ancestor(&root);
             }

@@ -18,7 +18,7 @@ impl StopFlag {
         StopFlag { asked: Arc::default(), other: Some(Arc::clone(&self.asked)) }
     }
 
-    pub fn ask(&self) {
+    pub fn request_stop(&self) {
         // Relaxed is enough: the flag guards no other memory.
         self.asked.store(true, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::agent::Agent;
-use crate::checkpoint::{changed, file_of};
+use crate::checkpoint::{changed_at, identify_file};
 use crate::checkpoint_stat::CheckpointStat;
 use crate::discover::{DiscoveredSource, discover};
 use crate::environment::Environment;
@@ -42,8 +42,8 @@ pub fn survey_sources(
     sources: &[(String, String)],
     now: Time,
 ) -> Vec<SourceSurvey> {
-    let known = SurveyIndex::of(sources);
-    agents.iter().map(|agent| known.survey(*agent, environment, now)).collect()
+    let known = SurveyIndex::from_sources(sources);
+    agents.iter().map(|agent| known.survey_agent(*agent, environment, now)).collect()
 }
 
 /// Records after which a source should have given an event.
@@ -59,7 +59,7 @@ struct SurveyIndex<'a> {
 }
 
 impl<'a> SurveyIndex<'a> {
-    fn of(sources: &'a [(String, String)]) -> SurveyIndex<'a> {
+    fn from_sources(sources: &'a [(String, String)]) -> SurveyIndex<'a> {
         let mut known = SurveyIndex {
             seen: Vec::new(),
             mute: Vec::new(),
@@ -75,20 +75,25 @@ impl<'a> SurveyIndex<'a> {
                 known.mute.push((provider, heard.path));
             }
             known.by_key.insert(key, number);
-            known.by_file.insert(seen.file(), number);
+            known.by_file.insert(seen.file_identity(), number);
             known.seen.push((provider, seen));
         }
         known
     }
 
-    fn survey(&self, agent: &dyn Agent, environment: &Environment, now: Time) -> SourceSurvey {
+    fn survey_agent(
+        &self,
+        agent: &dyn Agent,
+        environment: &Environment,
+        now: Time,
+    ) -> SourceSurvey {
         let mut unreadable = Vec::new();
         let found = discover(agent, environment, &mut unreadable);
-        unreadable.extend(found.iter().filter_map(|found| closed(agent.provider(), found)));
+        unreadable.extend(found.iter().filter_map(|found| check_readable(agent.provider(), found)));
         let is_behind = |found: &&DiscoveredSource| !self.is_read(found, now);
         let behind = found.iter().filter(is_behind);
-        let since = behind.clone().map(|found| changed(&found.metadata)).min();
-        let roots = agent.roots(environment).into_iter().map(|root| root.path);
+        let since = behind.clone().map(|found| changed_at(&found.metadata)).min();
+        let roots = agent.source_roots(environment).into_iter().map(|root| root.path);
         SourceSurvey {
             provider: agent.provider(),
             sources: found.len() as u64,
@@ -96,11 +101,11 @@ impl<'a> SurveyIndex<'a> {
             behind_since: since.map(|nanos| Time::from_nanos(nanos.into())),
             emptied: roots.filter(|root| self.is_emptied(agent, root, &found)).collect(),
             unreadable,
-            mute: self.mute_of(agent.provider()),
+            mute: self.mute_sources(agent.provider()),
         }
     }
 
-    fn mute_of(&self, provider: &str) -> Vec<PathBuf> {
+    fn mute_sources(&self, provider: &str) -> Vec<PathBuf> {
         let mute = self.mute.iter().filter(|(its, _)| *its == provider);
         mute.map(|(_, path)| path.clone()).collect()
     }
@@ -110,7 +115,7 @@ impl<'a> SurveyIndex<'a> {
         let DiscoveredSource { source, metadata, .. } = found;
         // A source that moved has another key here than in the journal, but still its inode.
         let by_key = self.by_key.get(source.key().as_str());
-        let known = by_key.into_iter().chain(self.by_file.get(&file_of(metadata)));
+        let known = by_key.into_iter().chain(self.by_file.get(&identify_file(metadata)));
         known.into_iter().any(|known| self.seen[*known].1.is_current(source, metadata, now))
     }
 
@@ -150,7 +155,7 @@ impl CheckpointActivity {
 }
 
 /// Why a source cannot be opened, if it cannot.
-fn closed(provider: &'static str, found: &DiscoveredSource) -> Option<Warning> {
+fn check_readable(provider: &'static str, found: &DiscoveredSource) -> Option<Warning> {
     // Opening is the only sure test: a mode does not show access lists or a damaged disk.
     let error = File::open(&found.source.path).err()?;
     let is_gone = error.kind() == std::io::ErrorKind::NotFound;

@@ -11,7 +11,7 @@ use memchr::memmem;
 
 use crate::agent::{Agent, Parser, SourceForm};
 use crate::block_reader::BlockReader;
-use crate::checkpoint::{Checkpoint, TornLine, file_of, is_quiet, is_settled};
+use crate::checkpoint::{Checkpoint, TornLine, identify_file, is_quiet, is_settled};
 use crate::document_reader::DocumentReader;
 use crate::error::{Warning, WarningKind};
 use crate::event_builder::{EventBuilder, ParsedEvents};
@@ -80,7 +80,7 @@ impl<'a> Tailer<'a> {
                     SourceForm::Document { .. } => true,
                     // Another file at the path is another database. Within the same one the mark of
                     // the row reader shows whether the last row is still there.
-                    SourceForm::Rows => checkpoint.file() == file_of(&metadata),
+                    SourceForm::Rows => checkpoint.file_identity() == identify_file(&metadata),
                 };
                 // A truncated or replaced file begins a new generation: its offsets repeat those of
                 // the former bytes, and the originals of both stay stored.
@@ -130,7 +130,7 @@ impl<'a> Tailer<'a> {
         };
         Ok(Tailer {
             source,
-            parser: agent.parser(source, checkpoint.state.as_deref()),
+            parser: agent.create_parser(source, checkpoint.state.as_deref()),
             records,
             file,
             metadata,
@@ -189,10 +189,10 @@ impl<'a> Tailer<'a> {
         self.is_at_end = false;
         // An event that the parser held back belongs to the skipped part, so it is dropped.
         let Tailer { source, parser, checkpoint, .. } = self;
-        let beside = |path: &str| beside(source, path);
+        let beside = |path: &str| read_beside(source, path);
         let mut builder =
             EventBuilder::new(source, checkpoint.generation, &mut checkpoint.threads, &beside, now);
-        parser.rest(&mut builder);
+        parser.flush_held(&mut builder);
         parser.own_begins();
         Ok(own)
     }
@@ -242,7 +242,7 @@ impl<'a> Tailer<'a> {
         } = self;
         let source = *source;
         kept.clear();
-        let beside = |path: &str| beside(source, path);
+        let beside = |path: &str| read_beside(source, path);
         let generation = checkpoint.generation;
         let begin = checkpoint.offset;
         let mut builder =
@@ -252,7 +252,7 @@ impl<'a> Tailer<'a> {
         // it.
         if let Some((words, own)) = opening.take() {
             start_record(&**parser, &mut builder, &record_at(begin, 0, checkpoint.records));
-            builder.note(EventIdentity::in_session(&["opening"]), None, "beginning", words);
+            builder.add_note(EventIdentity::in_session(&["opening"]), None, "beginning", words);
             builder.take_over(own);
         }
         loop {
@@ -327,7 +327,7 @@ impl<'a> Tailer<'a> {
                             &mut builder,
                             &record_at(offset, length, checkpoint.records),
                         );
-                        let event_id = builder.torn(length, &String::from_utf8_lossy(bytes));
+                        let event_id = builder.add_torn(length, &String::from_utf8_lossy(bytes));
                         match bytes {
                             // The reader gives no bytes of a line that is too long to be held.
                             [] => warnings.push(endless_warning(source, length)),
@@ -345,13 +345,13 @@ impl<'a> Tailer<'a> {
                 NextRecord::Open { .. } | NextRecord::End => {
                     self.is_at_end = true;
                     // No further record will complete the event that the parser holds back.
-                    if parser.holds() && is_quiet(metadata, now) {
+                    if parser.holds_event() && is_quiet(metadata, now) {
                         start_record(
                             &**parser,
                             &mut builder,
                             &record_at(checkpoint.offset, 0, checkpoint.records),
                         );
-                        parser.rest(&mut builder);
+                        parser.flush_held(&mut builder);
                     }
                     kept.truncate(kept_before);
                     break;
@@ -397,8 +397,8 @@ impl<'a> Tailer<'a> {
             // Read in part: size 0 never equals the file's, so the next pass reads on.
             checkpoint.size = 0;
         }
-        checkpoint.state = Some(parser.state());
-        checkpoint.holds = parser.holds();
+        checkpoint.state = Some(parser.save_state());
+        checkpoint.holds = parser.holds_event();
         let to = checkpoint.encode();
         // A poll that found nothing must not write to the journal.
         if parsed.drafts.is_empty() && recorded.as_ref() == Some(&to) {
@@ -433,13 +433,13 @@ pub(crate) fn parse_record(
     start_record(parser, builder, &record);
     // A record that no test foresaw must not stop the source: the next pass would meet it again.
     // Events that were built before the panic stay, because the session's state counts them.
-    let read = catch_unwind(AssertUnwindSafe(|| parser.record(&record, builder)));
+    let read = catch_unwind(AssertUnwindSafe(|| parser.read_record(&record, builder)));
     if let Err(panic) = read {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
         // The parser may have been about to tell of another record, or another session.
         start_record(parser, builder, &record);
-        builder.unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
+        builder.add_unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
     }
     is_text
 }
@@ -450,9 +450,9 @@ fn amend_torn(torn: Option<TornLine>, builder: &mut EventBuilder<'_>, from: usiz
     if builder.len() == from {
         // The line says nothing to people, but that it is whole.
         let identity = EventIdentity::in_session(&["finished", &torn.event_id.to_string()]);
-        builder.note(identity, None, "torn", "a line that was cut off has its end".to_owned());
+        builder.add_note(identity, None, "torn", "a line that was cut off has its end".to_owned());
     }
-    builder.amend(from, torn.event_id);
+    builder.amend_event(from, torn.event_id);
 }
 
 /// What is told from now on stands in this record.
@@ -461,9 +461,9 @@ pub(crate) fn start_record(
     builder: &mut EventBuilder<'_>,
     record: &SourceRecord<'_>,
 ) {
-    builder.begin(record);
-    if let Some(session) = parser.session() {
-        builder.session(session);
+    builder.begin_record(record);
+    if let Some(session) = parser.session_id() {
+        builder.switch_session(session);
     }
 }
 
@@ -571,7 +571,7 @@ fn not_text_warning(source: &Source, count: u64) -> Warning {
 }
 
 /// The text of a file beside a source; `None` for one outside the source's root.
-pub(crate) fn beside(source: &Source, path: &str) -> Option<String> {
+pub(crate) fn read_beside(source: &Source, path: &str) -> Option<String> {
     let path = fs::canonicalize(source.path.parent()?.join(path)).ok()?;
     // Records are foreign text. None may make the daemon read a file outside of the agent's folder,
     // by `..` or through a link; `canonicalize` has resolved both.

@@ -82,7 +82,7 @@ pub fn telemetry(
     body: &[u8],
 ) -> Result<Telemetry, TelemetryError> {
     let mut telemetry = Telemetry::default();
-    for exported in export::read(signal, encoding, body)? {
+    for exported in export::read_export(signal, encoding, body)? {
         match reported(&exported) {
             Some(reported) => telemetry.reported.push(reported),
             None => {
@@ -102,7 +102,7 @@ fn reported(exported: &OtlpRecord) -> Option<TelemetryFact> {
     let (provider, map) = AGENTS.iter().find_map(of_agent)?;
     let session = exported.attributes.get(map.session)?.clone();
     let rows = map.rows.iter().filter(|row| row.name == exported.name);
-    let (kind, data) = rows.into_iter().find_map(|row| row.tells.read(exported))?;
+    let (kind, data) = rows.into_iter().find_map(|row| row.tells.read_record(exported))?;
     let at = exported.at?;
     let of = exported.attributes.get("call_id").map_or("", String::as_str);
     // An exporter sends a record again if it heard no answer. The name is made of the record alone,
@@ -112,7 +112,7 @@ fn reported(exported: &OtlpRecord) -> Option<TelemetryFact> {
 }
 
 impl TelemetryMeaning {
-    fn read(&self, exported: &OtlpRecord) -> Option<(Kind, Raw)> {
+    fn read_record(&self, exported: &OtlpRecord) -> Option<(Kind, Raw)> {
         let text = |name: &str| exported.attributes.get(name).map(String::as_str);
         match self {
             TelemetryMeaning::Retry { status, error, attempt } => {

@@ -39,7 +39,7 @@ pub(crate) struct ThreadState {
 
 impl ThreadState {
     /// Becomes a session of its own behind a copied part: settings stay, epochs begin anew.
-    pub(crate) fn leave(&mut self, parent: Option<ParentLink>) {
+    pub(crate) fn start_anew(&mut self, parent: Option<ParentLink>) {
         // The session has no event of its own yet: the next one will be its start.
         self.is_started = false;
         self.turn_id = None;
@@ -50,7 +50,7 @@ impl ThreadState {
     }
 
     /// The session it works for, if it is a subagent. That link counts more than a copied history.
-    pub(crate) fn works(&self) -> Option<ParentLink> {
+    pub(crate) fn works_for(&self) -> Option<ParentLink> {
         self.parent.clone().filter(|parent| parent.mode == SessionMode::Child)
     }
 }
@@ -75,11 +75,11 @@ pub(crate) struct ParentLink {
 impl ParentLink {
     /// A parent of which no event is shown.
     pub(crate) fn unseen(session: &str) -> ParentLink {
-        ParentLink::shown(session, 0)
+        ParentLink::behind_event(session, 0)
     }
 
     /// A parent that is continued behind one of its events.
-    pub(crate) fn shown(session: &str, seq: u64) -> ParentLink {
+    pub(crate) fn behind_event(session: &str, seq: u64) -> ParentLink {
         let (session, mode) = (session.to_owned(), SessionMode::Fork);
         ParentLink { session, mode, seq, label: None, is_copied: false }
     }
@@ -114,7 +114,7 @@ pub struct SessionSettings {
 
 impl SessionSettings {
     /// Takes over what `news` says; the changes, if there are any.
-    pub(crate) fn change(&mut self, news: SessionSettings) -> Option<SettingsChanged> {
+    pub(crate) fn apply_change(&mut self, news: SessionSettings) -> Option<SettingsChanged> {
         let mut changed = SettingsChanged::default();
         let SessionSettings {
             agent_version,
@@ -126,20 +126,20 @@ impl SessionSettings {
             permission_mode,
             title,
         } = news;
-        take(&mut self.agent_version, agent_version, &mut changed.agent_version);
-        take(&mut self.model, model, &mut changed.model);
-        take(&mut self.cwd, cwd, &mut changed.cwd);
-        take(&mut self.branch, branch, &mut changed.branch);
-        take(&mut self.permission_mode, permission_mode, &mut changed.permission_mode);
-        take(&mut self.title, title, &mut changed.title);
+        take_change(&mut self.agent_version, agent_version, &mut changed.agent_version);
+        take_change(&mut self.model, model, &mut changed.model);
+        take_change(&mut self.cwd, cwd, &mut changed.cwd);
+        take_change(&mut self.branch, branch, &mut changed.branch);
+        take_change(&mut self.permission_mode, permission_mode, &mut changed.permission_mode);
+        take_change(&mut self.title, title, &mut changed.title);
         // How it was started and where its code comes from are told once, with the start.
-        take(&mut self.remote, remote, &mut None);
-        take(&mut self.entry_point, entry_point, &mut None);
+        take_change(&mut self.remote, remote, &mut None);
+        take_change(&mut self.entry_point, entry_point, &mut None);
         (changed != SettingsChanged::default()).then_some(changed)
     }
 }
 
-fn take(known: &mut Option<String>, news: Option<String>, changed: &mut Option<String>) {
+fn take_change(known: &mut Option<String>, news: Option<String>, changed: &mut Option<String>) {
     // Agents write an empty text for what they do not know, which is no change.
     let news = news.filter(|news| !news.is_empty());
     if news.is_some() && news != *known {

@@ -28,7 +28,7 @@ impl WarningDedup {
     }
 
     /// Forgets a path that could be read.
-    pub(crate) fn forget(&mut self, path: &Path) {
+    pub(crate) fn forget_path(&mut self, path: &Path) {
         self.said.remove(path);
     }
 

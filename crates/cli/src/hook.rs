@@ -155,7 +155,7 @@ impl HookInvocation {
     /// Returns whether Cursor runs this hook: it also runs the hooks of Claude Code, and says so.
     fn is_from_cursor(&self, payload: &Payload) -> bool {
         self.agent == "claude"
-            && (payload.text(&["cursor_version"]).is_some()
+            && (payload.find_text(&["cursor_version"]).is_some()
                 || std::env::var_os("CURSOR_VERSION").is_some())
     }
 

@@ -247,7 +247,7 @@ impl CaptureWorker {
     ) -> Result<(), IngestError> {
         let stop = StopFlag::default();
         let asked = stop.clone();
-        self.control.interrupt_with(edition, move || asked.ask());
+        self.control.interrupt_with(edition, move || asked.request_stop());
         let CaptureWorker { recorder, last_failure, .. } = self;
         let bus = recorder.context.bus.clone();
         let mut import = Import::of_agents((recorder.context.clock)(), move |message| {
@@ -353,7 +353,7 @@ impl CaptureWorker {
             };
             let followed = ingest.follow_with(hook_ingest, begun, tell);
             // Only now: the publisher publishes all that was committed before it ends.
-            is_over.ask();
+            is_over.request_stop();
             waker.wake();
             let published = publishing.join().unwrap_or_else(|panic| resume_unwind(panic));
             followed.and(published.map_err(IngestError::Read))
@@ -479,7 +479,7 @@ mod tests {
         let is_ended_at_once = |edition| {
             let stop = StopFlag::default();
             let asked = stop.clone();
-            control.interrupt_with(edition, move || asked.ask());
+            control.interrupt_with(edition, move || asked.request_stop());
             stop.is_asked()
         };
         let (_, first) = control.settings();

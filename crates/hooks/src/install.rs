@@ -78,13 +78,13 @@ pub enum HookInstallError {
 
 /// The agents that have hooks.
 pub fn agents_with_hooks() -> impl Iterator<Item = &'static str> {
-    AGENTS.iter().filter(|agent| agent.hooks().is_some()).map(|agent| agent.provider())
+    AGENTS.iter().filter(|agent| agent.hook_map().is_some()).map(|agent| agent.provider())
 }
 
 impl HookInstall<'_> {
     /// Whether an agent is on this machine.
     pub fn is_present(&self, agent: &str) -> bool {
-        find(agent).is_some_and(|(_, place)| place.folder(self.environment).is_dir())
+        find(agent).is_some_and(|(_, place)| place.agent_folder(self.environment).is_dir())
     }
 
     /// Installs our entries, or updates them. With `is_dry` it only returns what would be done.
@@ -203,7 +203,7 @@ impl HookInstall<'_> {
         let missing: Vec<&str> = events.filter(is_missing).copied().collect();
         // Only Codex asks the user to accept each hook.
         if status.agent == "codex" {
-            let config = hooks.folder(self.environment).join("config.toml");
+            let config = hooks.agent_folder(self.environment).join("config.toml");
             let trust = match trust(&config, &status.path, text, found) {
                 // A hook that called since the last change runs, whatever its hash means.
                 Trust::OfOthers if has_called_since_changed(status) => Trust::Accepted,
@@ -229,7 +229,7 @@ impl HookInstall<'_> {
     fn place(&self, agent: &'static str, hooks: &HookPlace) -> SettingsFile<'_> {
         let path = match &self.project {
             Some(project) => project.join(hooks.project_file),
-            None => hooks.folder(self.environment).join(hooks.file),
+            None => hooks.agent_folder(self.environment).join(hooks.file),
         };
         let project = self.project.as_deref();
         let is_whole = hooks.form == HookForm::Plugin;
@@ -268,5 +268,5 @@ fn has_called_since_changed(status: &HookStatus) -> bool {
 
 fn find(agent: &str) -> Option<(&'static str, &'static HookPlace)> {
     let known = AGENTS.iter().find(|known| known.provider() == agent)?;
-    Some((known.provider(), &known.hooks()?.place))
+    Some((known.provider(), &known.hook_map()?.place))
 }

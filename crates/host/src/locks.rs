@@ -25,7 +25,7 @@ pub(super) fn codex_evidence(
     target: &ProbeTarget,
     mut evidence: ProcessEvidence,
 ) -> ProcessEvidence {
-    let folder = environment.folder("CODEX_HOME", ".codex").join("thread-writer-locks");
+    let folder = environment.agent_folder("CODEX_HOME", ".codex").join("thread-writer-locks");
     let path = folder.join(format!("{}.lock", target.session));
     // The id comes from a transcript: only a plain name may become part of a path.
     if is_plain_name(&target.session) && path.is_file() {
@@ -54,7 +54,7 @@ pub(super) fn copilot_evidence(
     if !is_plain_name(&target.session) {
         return evidence;
     }
-    let state = environment.folder("COPILOT_HOME", ".copilot").join("session-state");
+    let state = environment.agent_folder("COPILOT_HOME", ".copilot").join("session-state");
     let folder = state.join(&target.session);
     let Ok(files) = fs::read_dir(&folder) else { return evidence };
     let mut locks = Vec::new();

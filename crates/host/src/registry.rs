@@ -53,7 +53,7 @@ pub(super) fn is_listed(environment: &Environment, agent_version: Option<&str>) 
 }
 
 fn folder(environment: &Environment) -> PathBuf {
-    environment.folder("CLAUDE_CONFIG_DIR", ".claude").join("sessions")
+    environment.agent_folder("CLAUDE_CONFIG_DIR", ".claude").join("sessions")
 }
 
 /// An entry as the agent writes it. A missing or half-written file is no evidence.

@@ -113,7 +113,7 @@ impl HookPass<'_, '_> {
         });
         let named: BTreeSet<(&str, &Path)> = named.collect();
         for (provider, path) in &named {
-            self.ingester.look_at(provider, path, self.sink, self.summary)?;
+            self.ingester.read_transcript(provider, path, self.sink, self.summary)?;
         }
         if named.is_empty() {
             return Ok(());

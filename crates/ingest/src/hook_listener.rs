@@ -42,7 +42,7 @@ impl HookListener {
 
     /// Stops taking messages, and waits for the thread to end.
     pub fn close(self) {
-        self.stop.ask();
+        self.stop.request_stop();
         // The stop is asked before the wait ends, so the thread does not wait again.
         drop(self.wake);
         // A thread that panicked takes no more messages either.

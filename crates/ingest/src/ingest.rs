@@ -88,8 +88,8 @@ impl Ingest<'_> {
         let _claim = self.claim()?;
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
-        let mut read = pump.once(&mut recorder, tell)?;
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
+        let mut read = pump.ingest_all(&mut recorder, tell)?;
         // Without a daemon no queue exists; messages of hooks wait in the spool and among the
         // signals.
         let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
@@ -111,7 +111,7 @@ impl Ingest<'_> {
         let _claim = self.claim()?;
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
         let read = pump.reparse(provider, &mut recorder, tell)?;
         self.conclude(stop, &views, &recorder, read)
     }
@@ -136,12 +136,13 @@ impl Ingest<'_> {
         let pause = stop.or_earlier();
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(pause.clone());
+        let pump =
+            Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(pause.clone());
         // Handed from slice to slice: a new one would load all sources again.
-        let pump = pump.knowing(std::mem::take(known));
-        let mut read = pump.once(&mut recorder, &mut |progress| {
+        let pump = pump.with_index(std::mem::take(known));
+        let mut read = pump.ingest_all(&mut recorder, &mut |progress| {
             if begun.elapsed() >= slice {
-                pause.ask();
+                pause.request_stop();
             }
             tell(progress);
         })?;

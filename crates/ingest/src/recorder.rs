@@ -149,7 +149,7 @@ impl<'a> Recorder<'a> {
 }
 
 impl Sink for Recorder<'_> {
-    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         // Batches on their way count as read, or their lines would be read a second time. The last
         // entry of a source wins.
         let mut ahead: HashMap<&str, &str> =
@@ -178,7 +178,7 @@ impl Sink for Recorder<'_> {
         gate.admits(journal, projects, session, cwd)
     }
 
-    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+    fn keep_original(&mut self, original: Original<'_>) -> Result<(), SinkError> {
         // The user may turn originals off; the events are recorded all the same.
         if !self.gate.keeps_originals() {
             return Ok(());
@@ -214,7 +214,7 @@ impl Sink for Recorder<'_> {
         Ok(unknown)
     }
 
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         let Batch { source: source_id, from, to, mut drafts } = batch;
         for draft in &mut drafts {
             self.projects.name(draft);
@@ -256,11 +256,15 @@ impl Sink for Recorder<'_> {
         self.follow_deletions()
     }
 
-    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+    fn find_event(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
         self.journal.locate(id).map_err(failed)
     }
 
-    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+    fn find_events(
+        &self,
+        session: &SessionId,
+        ids: &[EventId],
+    ) -> Result<Vec<Option<u64>>, SinkError> {
         match self.journal.find_facts(session, ids) {
             // A parent that was never recorded has no facts.
             Err(journal::ReadError::SessionNotFound(_)) => Ok(vec![None; ids.len()]),
@@ -319,7 +323,7 @@ mod tests {
         let environment = Environment::new(dir.path(), []);
         let clock = || Time::from_millis(1_800_000_000_000);
         let pump = Ingester::new(AGENTS, &environment, &clock);
-        pump.once(&mut recorder, &mut |_| {}).expect("it is read");
+        pump.ingest_all(&mut recorder, &mut |_| {}).expect("it is read");
 
         let session = SessionId::new("claude:s1").expect("a plain id");
         let unknown = recorder.unknown_in(&session).expect("it can be asked");
@@ -337,9 +341,9 @@ mod tests {
         let draft = Draft::with_data(id, session.clone(), clock(), Kind::Note, data);
         let (from, to) = (Some(position.clone()), position);
         let batch = Batch { source: key, from, to, drafts: vec![draft] };
-        recorder.put(batch).expect("it is taken");
+        recorder.put_batch(batch).expect("it is taken");
         recorder.settle().expect("it is recorded");
-        assert!(recorder.find(id).expect("it can be asked").is_some());
+        assert!(recorder.find_event(id).expect("it can be asked").is_some());
     }
 
     #[test]
@@ -352,14 +356,14 @@ mod tests {
         let read = |recorder: &mut Recorder<'_>, name: &str, from: Option<&str>, to: &str| {
             let (from, to) = (from.map(str::to_owned), to.to_owned());
             let batch = Batch { source: name.to_owned(), from, to, drafts: Vec::new() };
-            recorder.put(batch).expect("it is taken");
+            recorder.put_batch(batch).expect("it is taken");
         };
         let all = |recorder: &Recorder<'_>| {
             let mut all = Vec::new();
             let show = &mut |known: KnownSource<'_>| {
                 all.push((known.key.to_owned(), known.checkpoint.to_owned()));
             };
-            recorder.sources(show).expect("it can be asked");
+            recorder.show_sources(show).expect("it can be asked");
             all.sort();
             let one = |key: &str| recorder.source(key).expect("it can be asked");
             assert!(all.iter().all(|(key, position)| one(key).as_ref() == Some(position)));
@@ -438,7 +442,7 @@ mod tests {
             let environment = Environment::new(self.home.path(), []);
             let clock = || Time::from_millis(millis);
             let pump = Ingester::new(AGENTS, &environment, &clock);
-            pump.once(&mut recorder, &mut |_| {}).expect("it is read");
+            pump.ingest_all(&mut recorder, &mut |_| {}).expect("it is read");
         }
     }
 
@@ -525,7 +529,7 @@ mod tests {
                 let to = "0".to_owned();
                 let batch =
                     Batch { source: session.to_string(), from: None, to, drafts: vec![draft] };
-                recorder.put(batch).expect("it is taken");
+                recorder.put_batch(batch).expect("it is taken");
                 while recorder.gathered_since.elapsed() < GATHERED_FOR {}
             }
             recorder.gathered.len()

@@ -48,8 +48,8 @@ impl Agent for Claude {
         "claude"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
-        let path = environment.folder("CLAUDE_CONFIG_DIR", ".claude").join("projects");
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        let path = environment.agent_folder("CLAUDE_CONFIG_DIR", ".claude").join("projects");
         vec![SourceRoot { path, depth_max: DEPTH_MAX }]
     }
 
@@ -76,17 +76,17 @@ impl Agent for Claude {
         lineage_hint_by_uuid(head)
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         // `--resume` takes sessions; a subagent's transcript is only a part of one.
         let is_subagent = session.starts_with("agent-");
         (!is_subagent).then(|| ["claude", "--resume", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let below_project = source.path.strip_prefix(&source.root).unwrap_or(Path::new(""));
         Box::new(ClaudeTranscript {
@@ -165,7 +165,7 @@ struct ClaudeState {
 }
 
 impl Parser for ClaudeTranscript {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: ClaudeLine<'_> = match record.read() {
             Ok(line) => line,
             Err(error) => {
@@ -173,31 +173,31 @@ impl Parser for ClaudeTranscript {
                 // unknown record.
                 let kind = record.read::<line::ClaudeLineKind<'_>>().ok();
                 let kind = kind.as_ref().map_or("no record", |kind| &kind.kind);
-                return builder.unknown(record, kind, Some(&error.to_string()));
+                return builder.add_unknown(record, kind, Some(&error.to_string()));
             }
         };
-        if let Err(error) = self.line(record, &line, builder) {
-            builder.unknown(record, &line.kind, Some(&error.to_string()));
+        if let Err(error) = self.parse_line(record, &line, builder) {
+            builder.add_unknown(record, &line.kind, Some(&error.to_string()));
         }
     }
 
-    fn holds(&self) -> bool {
-        self.state.requests.holds() || self.state.boundary.is_some()
+    fn holds_event(&self) -> bool {
+        self.state.requests.holds_usage() || self.state.boundary.is_some()
     }
 
-    fn rest(&mut self, builder: &mut EventBuilder<'_>) {
+    fn flush_held(&mut self, builder: &mut EventBuilder<'_>) {
         self.state.requests.tell_held(builder);
         self.close_boundary(None, builder);
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
 
 impl ClaudeTranscript {
     /// One record by its type. Everything that is not in this table is unknown.
-    fn line(
+    fn parse_line(
         &mut self,
         record: &SourceRecord<'_>,
         line: &ClaudeLine<'_>,
@@ -205,45 +205,53 @@ impl ClaudeTranscript {
     ) -> Result<(), serde_json::Error> {
         // This order has to hold: a parent is set before the first event, and a resume is told
         // before the record that resumes.
-        self.begin(line, builder);
-        copied(line, builder);
+        self.link_parent(line, builder);
+        link_fork_parent(line, builder);
         self.come_back(line, builder);
         match &*line.kind {
-            "user" => self.user(line, builder)?,
+            "user" => self.parse_user(line, builder)?,
             "assistant" => self.assistant(record, line, builder)?,
-            "system" => self.system(record, line, builder)?,
+            "system" => self.parse_system(record, line, builder)?,
             "attachment" => self.attachment(record, line, builder)?,
-            "queue-operation" => self.queue(line, builder),
+            "queue-operation" => self.note_queued(line, builder),
             // State records have no uuid, and Claude writes them again and again: the last one
             // wins, and `settings` tells only what changed.
             "permission-mode" => {
                 let permission_mode = line.permission_mode.as_deref().map(str::to_owned);
                 builder.settings(
-                    line.at(),
+                    line.parse_time(),
                     SessionSettings { permission_mode, ..SessionSettings::default() },
                 );
             }
             // Titles that a person gave, then those that the agent made up.
-            "custom-title" | "agent-name" => self.titled(line, true, builder),
-            "ai-title" | "summary" => self.titled(line, false, builder),
+            "custom-title" | "agent-name" => self.set_title(line, true, builder),
+            "ai-title" | "summary" => self.set_title(line, false, builder),
             "relocated" => {
                 let cwd = line.relocated_cwd.as_deref().map(str::to_owned);
-                builder.settings(line.at(), SessionSettings { cwd, ..SessionSettings::default() });
+                builder.settings(
+                    line.parse_time(),
+                    SessionSettings { cwd, ..SessionSettings::default() },
+                );
             }
             "pr-link" => {
                 let url = line.pr_url.as_deref().unwrap_or_default().to_owned();
-                builder.note(identity(line, "note", builder), line.at(), "pull request", url);
+                builder.add_note(
+                    identity(line, "note", builder),
+                    line.parse_time(),
+                    "pull request",
+                    url,
+                );
             }
             // Sums of what the answers say one by one, written when the agent is closed.
             "cost-state" => {
                 self.state.is_left = true;
-                builder.silent();
+                builder.count_silent();
             }
-            kind if SILENT.contains(&kind) => builder.silent(),
+            kind if SILENT.contains(&kind) => builder.count_silent(),
             kind => {
                 // What is new mostly comes with a new version.
                 self.surroundings(line, builder);
-                builder.unknown(record, kind, None);
+                builder.add_unknown(record, kind, None);
             }
         }
         Ok(())
@@ -256,13 +264,13 @@ impl ClaudeTranscript {
         let Some(uuid) = line.uuid.as_deref().filter(|_| self.state.is_left) else { return };
         self.state.is_left = false;
         // What is held back belongs to the run that was closed, so it goes before the new one.
-        self.rest(builder);
+        self.flush_held(builder);
         // A copy of the session does not mean that this one was resumed.
-        builder.resumed(EventIdentity::in_session(&["resumed", uuid]), line.at());
+        builder.add_resume(EventIdentity::in_session(&["resumed", uuid]), line.parse_time());
     }
 
     /// Sets the parent of a subagent before its first event.
-    fn begin(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
+    fn link_parent(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         let SourceRole::Subagent { parent } = &self.role else { return };
         if self.state.is_begun {
             return;
@@ -275,9 +283,10 @@ impl ClaudeTranscript {
         self.state.is_begun = true;
         // `agent-<id>.meta.json` names the parent's call. Without it the subagent is linked to the
         // session as a whole.
-        let meta = builder.beside(&format!("{}.meta.json", self.stem));
-        let meta = meta.and_then(|meta| serde_json::from_str::<line::ClaudeMeta>(&meta).ok());
-        builder.parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
+        let meta = builder.read_beside(&format!("{}.meta.json", self.stem));
+        let meta =
+            meta.and_then(|parse_meta| serde_json::from_str::<line::ClaudeMeta>(&parse_meta).ok());
+        builder.set_parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
     }
 
     /// What every record of the talk says beside it.
@@ -286,7 +295,7 @@ impl ClaudeTranscript {
         if line.is_sidechain && self.role == SourceRole::Main {
             return;
         }
-        let known = builder.known();
+        let known = builder.known_settings();
         let news = |known: &Option<String>, said: Option<&str>| {
             said.filter(|said| known.as_deref() != Some(said)).map(str::to_owned)
         };
@@ -299,7 +308,7 @@ impl ClaudeTranscript {
             ..SessionSettings::default()
         };
         if settings != SessionSettings::default() {
-            builder.settings(line.at(), settings);
+            builder.settings(line.parse_time(), settings);
         }
     }
 
@@ -310,7 +319,7 @@ impl ClaudeTranscript {
 }
 
 /// Every copied record of a fork names the session it comes from, which may be unknown here.
-fn copied(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
+fn link_fork_parent(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
     // Every copied record repeats the origin, so the first one is enough: the others are not parsed
     // for it.
     let copied = line.forked_from.filter(|_| !builder.has_parent());
@@ -320,7 +329,7 @@ fn copied(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
     if let Some(session) = copied.and_then(|copied| copied.session_id)
         && line.session_id.as_ref() != Some(&session)
     {
-        builder.parent(&session, SessionMode::Fork, None);
+        builder.set_parent(&session, SessionMode::Fork, None);
     }
 }
 
@@ -328,12 +337,12 @@ fn copied(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
 fn identity(line: &ClaudeLine<'_>, part: &str, builder: &EventBuilder<'_>) -> EventIdentity {
     match line.uuid.as_deref() {
         Some(uuid) => EventIdentity::everywhere(&[uuid, part]),
-        None => EventIdentity::in_session(&["at", &builder.place(), part]),
+        None => EventIdentity::in_session(&["at", &builder.record_name(), part]),
     }
 }
 
 /// An id that fits into the state, however long the agent's is.
-fn short(id: &str) -> String {
+fn shorten_id(id: &str) -> String {
     // A uuid has 36 characters: ids as Claude writes them stay readable in the state.
     const LEN_MAX: usize = 64;
     if id.len() <= LEN_MAX { id.to_owned() } else { short_hash(&[id]) }

@@ -45,8 +45,8 @@ impl Agent for Codex {
         "codex"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
-        let home = environment.folder("CODEX_HOME", ".codex");
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        let home = environment.agent_folder("CODEX_HOME", ".codex");
         // Three folders deep: year, month and day.
         let root = |folder: &str| SourceRoot { path: home.join(folder), depth_max: 3 };
         vec![root("sessions"), root("archived_sessions")]
@@ -82,15 +82,15 @@ impl Agent for Codex {
         Some(&telemetry::TELEMETRY)
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["codex", "resume", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         Box::new(Rollout { named: source.session.clone(), state })
     }
@@ -117,45 +117,47 @@ struct Rollout {
 }
 
 impl Parser for Rollout {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: CodexLine<'_> = match serde_json::from_str(&record.text) {
             Ok(line) => line,
-            Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
+            Err(error) => {
+                return builder.add_unknown(record, "malformed", Some(&error.to_string()));
+            }
         };
         // The builder begins each record with the session of the file's name; the head may have
         // told another.
         if let Some(thread) = &self.state.thread {
-            builder.session(thread);
+            builder.switch_session(thread);
         }
         // A subagent's file begins with a copy of its parent's items.
         if line.ordinal.zip(self.state.own_from).is_some_and(|(ordinal, own)| ordinal < own) {
-            return builder.silent();
+            return builder.count_silent();
         }
-        let at = line.at();
+        let at = line.parse_time();
         let known = match (line.kind.as_deref(), line.payload) {
             // Lines in an envelope: the two views of the talk, usage, and settings.
-            (Some("response_item"), Some(payload)) => self.item(payload.get(), at, builder),
+            (Some("response_item"), Some(payload)) => self.parse_item(payload.get(), at, builder),
             (Some("event_msg"), Some(payload)) => self.event_msg(payload.get(), at, builder),
             (Some("token_usage_record"), Some(payload)) => self.usage_record(payload, at, builder),
             (Some("turn_context"), Some(payload)) => self.turn_context(payload, at, builder),
             (Some("session_meta"), Some(payload)) => {
-                self.meta(payload.get(), line.ordinal, at, builder)
+                self.parse_meta(payload.get(), line.ordinal, at, builder)
             }
             (Some("compacted"), Some(payload)) => self.compacted(payload, at, builder),
             (Some(kind), _) if SILENT.contains(&kind) => Ok(CodexOutcome::Silent),
             // The first versions: bookkeeping, the head, and items without an envelope.
             (None, None) if line.record_type.is_some() => Ok(CodexOutcome::Silent),
-            (None, None) => self.meta(&record.text, None, at, builder),
-            (Some(_), None) => self.item(&record.text, at, builder),
+            (None, None) => self.parse_meta(&record.text, None, at, builder),
+            (Some(_), None) => self.parse_item(&record.text, at, builder),
             _ => Ok(CodexOutcome::Unknown(line.kind.clone().unwrap_or_default())),
         };
         match known {
             Ok(CodexOutcome::Added) => {}
-            Ok(CodexOutcome::Silent) => builder.silent(),
-            Ok(CodexOutcome::Unknown(kind)) => builder.unknown(record, &kind, None),
+            Ok(CodexOutcome::Silent) => builder.count_silent(),
+            Ok(CodexOutcome::Unknown(kind)) => builder.add_unknown(record, &kind, None),
             Err(error) => {
                 let kind = line.kind.as_deref().unwrap_or("without type");
-                builder.unknown(record, kind, Some(&error.to_string()));
+                builder.add_unknown(record, kind, Some(&error.to_string()));
             }
         }
     }
@@ -165,7 +167,7 @@ impl Parser for Rollout {
         self.state.has_task = false;
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("state always encodes")
     }
 }
@@ -182,7 +184,7 @@ type Understood = Result<CodexOutcome, serde_json::Error>;
 
 impl Rollout {
     /// The first head is the thread's own. Further ones come with lines of another thread.
-    fn meta(
+    fn parse_meta(
         &mut self,
         json: &str,
         ordinal: Option<u64>,
@@ -199,7 +201,7 @@ impl Rollout {
         }
         if !self.state.has_meta && *id != self.named {
             self.state.thread = Some(id.clone());
-            builder.session(id);
+            builder.switch_session(id);
         }
         let is_first = !std::mem::replace(&mut self.state.has_meta, true);
         self.state.is_child = meta.is_child();
@@ -207,18 +209,18 @@ impl Rollout {
         // skip.
         self.state.own_from = meta.subagent_history_start_ordinal.filter(|_| meta.is_child());
         if meta.is_child() {
-            if let Some(parent) = meta.parent() {
-                builder.parent(&parent, SessionMode::Child, meta.agent_path.clone());
+            if let Some(parent) = meta.parent_thread() {
+                builder.set_parent(&parent, SessionMode::Child, meta.agent_path.clone());
             }
             // Without a number nothing tells which lines are its own.
             if meta.forked_from_id.is_some() && self.state.own_from.is_none() {
                 builder.repeats_parent();
             }
         } else if let Some(parent) = &meta.forked_from_id {
-            builder.parent(parent, SessionMode::Fork, None);
+            builder.set_parent(parent, SessionMode::Fork, None);
         }
         // What a child is told to do may be encrypted; what it is called is not.
-        let title = meta.agent_path.as_deref().filter(|_| meta.is_child()).map(called);
+        let title = meta.agent_path.as_deref().filter(|_| meta.is_child()).map(agent_title);
         let entry_point = meta.entry_point();
         let (branch, remote) =
             meta.git.map(|git| (git.branch, git.repository_url)).unwrap_or_default();
@@ -241,8 +243,8 @@ impl Rollout {
         let effective = builder.rewound_to();
         let is_fork = meta.forked_from_id.is_some() && effective.is_none();
         if goes_on && !is_fork && !self.state.is_child {
-            let identity = EventIdentity::in_session(&["rewind", &builder.place()]);
-            builder.rewound(identity, at, effective);
+            let identity = EventIdentity::in_session(&["rewind", &builder.record_name()]);
+            builder.add_rewind(identity, at, effective);
         }
         Ok(CodexOutcome::Added)
     }
@@ -254,7 +256,7 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let context: TurnContext<'_> = serde_json::from_str(json.get())?;
-        self.state.enter(context.turn_id.as_deref());
+        self.state.enter_turn(context.turn_id.as_deref());
         builder.settings(
             at,
             SessionSettings {
@@ -292,21 +294,21 @@ impl Rollout {
         self.state.usage_told(record.thread_token_usage.map(|tokens| tokens.total_tokens));
         // The response's id is the same in a fork's copy; without it only the order in the turn is.
         let identity = match &record.response_id {
-            Some(response) => self.state.named("usage", response),
+            Some(response) => self.state.turn_identity("usage", response),
             None => self.state.identity(builder, "usage"),
         };
-        step(identity, at, record.response_id, &record.usage, builder);
+        add_step_usage(identity, at, record.response_id, &record.usage, builder);
         Ok(CodexOutcome::Added)
     }
 }
 
 /// A name in a tree of agents, in words.
-fn called(path: &str) -> String {
+fn agent_title(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().replace('_', " ")
 }
 
 /// What one request to the model used.
-fn step<'a>(
+fn add_step_usage<'a>(
     identity: EventIdentity,
     at: Option<Time>,
     response_id: Option<String>,
@@ -314,8 +316,8 @@ fn step<'a>(
     builder: &'a mut EventBuilder<'_>,
 ) -> &'a mut Draft {
     // Usage names no model: it is the one that the last `turn_context` set.
-    let model = builder.known().model.clone();
-    let usage = Some(tokens.usage());
+    let model = builder.known_settings().model.clone();
+    let usage = Some(tokens.token_usage());
     let step = StepCompleted { model, response_id, usage, ..StepCompleted::default() };
-    builder.fact(identity, at, &step)
+    builder.add_event(identity, at, &step)
 }

@@ -69,8 +69,8 @@ impl Agent for Copilot {
         "copilot"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
-        let home = environment.folder("COPILOT_HOME", ".copilot");
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        let home = environment.agent_folder("COPILOT_HOME", ".copilot");
         vec![SourceRoot { path: home.join("session-state"), depth_max: 1 }]
     }
 
@@ -100,15 +100,15 @@ impl Agent for Copilot {
         }
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["copilot", "--resume", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         Box::new(CopilotLog { session: source.session.clone(), state })
     }
@@ -130,42 +130,48 @@ enum CopilotOutcome {
 type Understood = Result<CopilotOutcome, serde_json::Error>;
 
 impl Parser for CopilotLog {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: CopilotLine<'_> = match record.read() {
             Ok(line) => line,
-            Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
+            Err(error) => {
+                return builder.add_unknown(record, "malformed", Some(&error.to_string()));
+            }
         };
         if SILENT.contains(&line.kind.as_str()) {
-            return builder.silent();
+            return builder.count_silent();
         }
         // A subagent's events stand in the same file: the rest of the record belongs to its
         // session.
         if let Some(agent) = &line.agent_id {
-            builder.session(agent);
+            builder.switch_session(agent);
         }
-        match self.event(&line, builder) {
+        match self.parse_event(&line, builder) {
             Ok(CopilotOutcome::Added) => {}
-            Ok(CopilotOutcome::Silent) => builder.silent(),
-            Ok(CopilotOutcome::Unknown) => builder.unknown(record, &line.kind, None),
-            Err(error) => builder.unknown(record, &line.kind, Some(&error.to_string())),
+            Ok(CopilotOutcome::Silent) => builder.count_silent(),
+            Ok(CopilotOutcome::Unknown) => builder.add_unknown(record, &line.kind, None),
+            Err(error) => builder.add_unknown(record, &line.kind, Some(&error.to_string())),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("state always encodes")
     }
 }
 
 impl CopilotLog {
-    fn event(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Understood {
-        let at = line.at();
+    fn parse_event(
+        &mut self,
+        line: &CopilotLine<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Understood {
+        let at = line.parse_time();
         match line.kind.as_str() {
             "user.message" => self.user_message(line, builder)?,
-            "assistant.message" => self.answer(line, builder)?,
+            "assistant.message" => self.parse_answer(line, builder)?,
             // A `turn` is one request to the model here (1.0.102), not one turn of the user.
             "assistant.turn_start" => self.step_started(line, builder),
             "assistant.turn_end" => return Ok(self.step_ended(line, builder)),
-            "session.usage_record" => self.usage(line, builder)?,
+            "session.usage_record" => self.parse_usage(line, builder)?,
             // Tools, and the decisions about them.
             "tool.execution_start" | "tool.user_requested" => self.tool_started(line, builder)?,
             "tool.execution_complete" => self.tool_completed(line, builder)?,
@@ -176,20 +182,20 @@ impl CopilotLog {
             "session.resume" => self.session_resumed(line, builder)?,
             "session.shutdown" => self.session_exited(line, builder)?,
             "session.model_change" | "session.context_changed" | "session.title_changed" => {
-                let changed: CopilotSession = line.read()?;
+                let changed: CopilotSession = line.parse_data()?;
                 builder.settings(at, changed.settings());
             }
-            "session.error" => self.error(line, builder)?,
+            "session.error" => self.parse_error(line, builder)?,
             "session.info" | "session.warning" | "session.handoff" | "session.task_complete" => {
-                self.report(line, builder)?;
+                self.parse_info(line, builder)?;
             }
             "session.compaction_start" => self.compaction_started(line, builder)?,
             "session.compaction_complete" => self.compacted(line, builder)?,
             "subagent.started" => return self.subagent_started(line, builder),
             "subagent.completed" | "subagent.failed" => return self.subagent_ended(line, builder),
             "skill.invoked" => {
-                let skill: UserMessage<'_> = line.read()?;
-                builder.context(line.identity(""), at, None, skill.content);
+                let skill: UserMessage<'_> = line.parse_data()?;
+                builder.add_context(line.identity(""), at, None, skill.content);
             }
             // Esc, or a denied call.
             "abort" => {
@@ -205,13 +211,13 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let session: CopilotSession = line.read()?;
+        let session: CopilotSession = line.parse_data()?;
         // A copy may still be called what it was copied from.
         if let Some(named) = &session.session_id {
-            builder.parent(named, SessionMode::Fork, None);
+            builder.set_parent(named, SessionMode::Fork, None);
         }
-        builder.settings(line.at(), session.settings());
-        builder.started(line.at());
+        builder.settings(line.parse_time(), session.settings());
+        builder.start_session(line.parse_time());
         Ok(())
     }
 
@@ -220,10 +226,10 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let session: CopilotSession = line.read()?;
-        builder.resumed(line.identity(""), line.at());
-        builder.settings(line.at(), session.settings());
-        builder.started(line.at());
+        let session: CopilotSession = line.parse_data()?;
+        builder.add_resume(line.identity(""), line.parse_time());
+        builder.settings(line.parse_time(), session.settings());
+        builder.start_session(line.parse_time());
         Ok(())
     }
 
@@ -232,16 +238,17 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let reported: TelemetryFact = line.read()?;
-        self.title(line, builder);
-        builder.exited(line.identity(""), line.at(), reported.shutdown_type);
+        let reported: TelemetryFact = line.parse_data()?;
+        self.check_title(line, builder);
+        builder.add_exit(line.identity(""), line.parse_time(), reported.shutdown_type);
         Ok(())
     }
 
     /// The name that a person gave stands beside the log, so it is looked at now and then.
-    fn title(&self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) {
-        let title = builder.beside("workspace.yaml").and_then(|yaml| given_name(&yaml));
-        builder.settings(line.at(), SessionSettings { title, ..SessionSettings::default() });
+    fn check_title(&self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) {
+        let title = builder.read_beside("workspace.yaml").and_then(|yaml| given_name(&yaml));
+        builder
+            .settings(line.parse_time(), SessionSettings { title, ..SessionSettings::default() });
     }
 
     /// What was typed, or what a parent or a skill says to the model.
@@ -250,9 +257,9 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let message: UserMessage<'_> = line.read()?;
+        let message: UserMessage<'_> = line.parse_data()?;
         let is_steering = message.delivery.as_deref() == Some("steering");
-        let talk = self.state.talk(line.agent());
+        let talk = self.state.open_thread(line.agent_id());
         // Steering goes into the running turn; every other message opens one.
         if !is_steering {
             talk.turn = message.interaction_id.clone().filter(|turn| turn.len() <= ID_BYTES_MAX);
@@ -264,7 +271,7 @@ impl CopilotLog {
             && message.source.as_deref().is_none_or(|source| source == "user");
         let identity = line.identity("");
         if is_typed {
-            self.title(line, builder);
+            self.check_title(line, builder);
             let files = message.attachments().into_iter().map(|file| ContentPart {
                 kind: "file".to_owned(),
                 url: Some(file),
@@ -274,19 +281,19 @@ impl CopilotLog {
             content.0.extend(files);
             let text = content.joined_text();
             let prompt = UserPrompt { content, queued: is_steering };
-            builder.fact(identity, line.at(), &prompt).text = Some(text);
+            builder.add_event(identity, line.parse_time(), &prompt).text = Some(text);
         } else {
-            builder.context(identity, line.at(), None, message.content);
+            builder.add_context(identity, line.parse_time(), None, message.content);
         }
         Ok(())
     }
 
-    fn error(
+    fn parse_error(
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let reported: TelemetryFact = line.read()?;
+        let reported: TelemetryFact = line.parse_data()?;
         let message = reported.message.unwrap_or_default();
         let error = ErrorRaised {
             message: message.clone(),
@@ -294,9 +301,9 @@ impl CopilotLog {
             scope: reported.error_type,
             ..ErrorRaised::default()
         };
-        builder.error(line.identity(""), line.at(), &error);
+        builder.add_error(line.identity(""), line.parse_time(), &error);
         // An error between two turns ends none.
-        if self.state.talk(line.agent()).is_turn_open {
+        if self.state.open_thread(line.agent_id()).is_turn_open {
             self.turn_ended(line, builder, StopReason::Completed, Some(message));
         }
         Ok(())
@@ -304,17 +311,17 @@ impl CopilotLog {
 
     /// Information, among it that the session went back: the file ends there with what still
     /// holds.
-    fn report(
+    fn parse_info(
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let reported: TelemetryFact = line.read()?;
+        let reported: TelemetryFact = line.parse_data()?;
         let about = reported.info_type.or(reported.warning_type);
         // `/rewind` replaces the file by a shorter one that ends with this record.
         if about.as_deref() == Some("rewind") {
-            let effective = builder.last(line.at());
-            builder.rewound(line.identity(""), line.at(), effective);
+            let effective = builder.last_event(line.parse_time());
+            builder.add_rewind(line.identity(""), line.parse_time(), effective);
             return Ok(());
         }
         let text = reported.message.or(reported.summary).unwrap_or_default();
@@ -322,10 +329,10 @@ impl CopilotLog {
         if about.as_deref() == Some("fork")
             && let Some(parent) = forked_from(&text, &self.session)
         {
-            builder.parent(parent, SessionMode::Fork, None);
+            builder.set_parent(parent, SessionMode::Fork, None);
         }
         let about = about.unwrap_or_else(|| line.kind.replace("session.", ""));
-        builder.note(line.identity(""), line.at(), &about, text);
+        builder.add_note(line.identity(""), line.parse_time(), &about, text);
         Ok(())
     }
 
@@ -334,14 +341,14 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let compacted: Compacted = line.read()?;
+        let compacted: Compacted = line.parse_data()?;
         let started = CompactionStarted {
             strategy: "captured".to_owned(),
             max_tokens: compacted.token_limit,
             current_tokens: compacted.current_tokens,
             ..CompactionStarted::default()
         };
-        builder.fact(line.identity(""), line.at(), &started);
+        builder.add_event(line.identity(""), line.parse_time(), &started);
         Ok(())
     }
 
@@ -351,19 +358,19 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let compacted: Compacted = line.read()?;
+        let compacted: Compacted = line.parse_data()?;
         // A compaction that failed has used tokens, too.
         if let Some(used) = &compacted.compaction_tokens_used {
-            self.step_completed(line.identity("usage"), line.at(), used, builder);
+            self.step_completed(line.identity("usage"), line.parse_time(), used, builder);
         }
         if compacted.success == Some(false) {
             let message = compacted.error.unwrap_or_else(|| "the compaction failed".to_owned());
             let error = ErrorRaised { message, ..ErrorRaised::default() };
-            builder.error(line.identity(""), line.at(), &error);
+            builder.add_error(line.identity(""), line.parse_time(), &error);
             return Ok(());
         }
         let (summary, before) = (compacted.summary_content, compacted.pre_compaction_tokens);
-        builder.compacted(line.identity(""), line.at(), summary, before);
+        builder.compacted(line.identity(""), line.parse_time(), summary, before);
         Ok(())
     }
 
@@ -374,24 +381,26 @@ impl CopilotLog {
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let Some(session) = line.agent_id.as_deref() else { return Ok(CopilotOutcome::Unknown) };
-        let subagent: CopilotSubagent = line.read()?;
+        let subagent: CopilotSubagent = line.parse_data()?;
         // The `task` call came before and has the whole task; this event has only a description.
         let call = self.state.calls.get(&subagent.tool_call_id);
         let (event_id, task) = call.map(|call| (call.event_id, call.task.take())).unzip();
         // The builder speaks for one session at a time: the parent's settings are read, given to
         // the child, and then the parent goes on.
-        builder.session(&self.session);
-        let known = SessionSettings { title: None, entry_point: None, ..builder.known().clone() };
-        builder.session(session);
-        builder.parent(&self.session, SessionMode::Child, Some(subagent.tool_call_id));
+        builder.switch_session(&self.session);
+        let known =
+            SessionSettings { title: None, entry_point: None, ..builder.known_settings().clone() };
+        builder.switch_session(session);
+        builder.set_parent(&self.session, SessionMode::Child, Some(subagent.tool_call_id));
         builder.settings(
-            line.at(),
+            line.parse_time(),
             SessionSettings { model: subagent.model.or(known.model.clone()), ..known },
         );
-        builder.session(&self.session);
+        builder.switch_session(&self.session);
         let task = task.flatten().or(subagent.agent_description).unwrap_or_default();
         let agent = subagent.agent_name.unwrap_or_default();
-        builder.child_requested(line.at(), ChildCall { session, agent, task, call: event_id });
+        builder
+            .child_requested(line.parse_time(), ChildCall { session, agent, task, call: event_id });
         Ok(CopilotOutcome::Added)
     }
 
@@ -401,16 +410,16 @@ impl CopilotLog {
         builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let Some(session) = line.agent_id.as_deref() else { return Ok(CopilotOutcome::Unknown) };
-        let subagent: CopilotSubagent = line.read()?;
+        let subagent: CopilotSubagent = line.parse_data()?;
         let outcome = match line.kind.as_str() {
             "subagent.failed" => Outcome::Error,
             _ => Outcome::Ok,
         };
         let result = ToolResult { outcome, error: subagent.error, ..ToolResult::default() };
-        builder.session(&self.session);
-        builder.child_ended(line.at(), session, &result);
+        builder.switch_session(&self.session);
+        builder.child_ended(line.parse_time(), session, &result);
         // Its turns are over, and only a few subagents are followed at a time.
-        self.state.forget(session);
+        self.state.end_thread(session);
         Ok(CopilotOutcome::Added)
     }
 
@@ -421,8 +430,8 @@ impl CopilotLog {
         stop_reason: StopReason,
         error: Option<String>,
     ) {
-        self.state.talk(line.agent()).is_turn_open = false;
-        builder.turn_completed(line.at(), line.identity("turn"), stop_reason, error);
+        self.state.open_thread(line.agent_id()).is_turn_open = false;
+        builder.turn_completed(line.parse_time(), line.identity("turn"), stop_reason, error);
     }
 }
 

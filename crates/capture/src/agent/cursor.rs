@@ -26,9 +26,9 @@ impl Agent for Cursor {
         "cursor"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let home = environment.home();
-        let settings = environment.folder("XDG_CONFIG_HOME", ".config");
+        let settings = environment.agent_folder("XDG_CONFIG_HOME", ".config");
         let store = "Cursor/User/globalStorage";
         // The transcripts lie in the user's home; the editor keeps its store in another folder on
         // Linux than on macOS.
@@ -75,7 +75,7 @@ impl Agent for Cursor {
     }
 
     /// Lines have most messages with their roles; the store repeats them.
-    fn rank(&self, form: SourceForm) -> u8 {
+    fn form_rank(&self, form: SourceForm) -> u8 {
         match form {
             SourceForm::Blocks(_) => 1,
             SourceForm::Rows => 2,
@@ -83,19 +83,19 @@ impl Agent for Cursor {
         }
     }
 
-    fn schemas(&self) -> &'static [DatabaseSchema] {
+    fn database_schemas(&self) -> &'static [DatabaseSchema] {
         store::SCHEMAS
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["cursor-agent", "--resume", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let parent = match &source.role {
             SourceRole::Subagent { parent } => Some(parent.clone()),
             SourceRole::Main => None,

@@ -37,7 +37,7 @@ impl Agent for Gemini {
         "gemini"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         // The variable replaces the user's home, not the `.gemini` in it.
         let home = environment.absolute("GEMINI_CLI_HOME");
         let home = home.unwrap_or_else(|| environment.home().to_owned());
@@ -73,15 +73,15 @@ impl Agent for Gemini {
         Some(RecognizedSource { form, session: session.to_owned(), role })
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["gemini", "--resume", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let parent = match &source.role {
             SourceRole::Subagent { parent } => Some(parent.clone()),
@@ -156,65 +156,65 @@ fn is_context(text: &str) -> bool {
 }
 
 impl Parser for GeminiParser {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
-        match GeminiLine::read(record) {
-            Ok(GeminiLine::Head(head)) => self.head(head, builder),
-            Ok(GeminiLine::Patch(set)) => self.patch(set, builder),
-            Ok(GeminiLine::Rewind(id)) => self.rewind(&id, builder),
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+        match GeminiLine::parse_line(record) {
+            Ok(GeminiLine::Head(head)) => self.parse_head(head, builder),
+            Ok(GeminiLine::Patch(set)) => self.apply_patch(set, builder),
+            Ok(GeminiLine::Rewind(id)) => self.add_rewind(&id, builder),
             Ok(GeminiLine::Message(message)) => {
                 // A message is written again under its id, so its events are known by that and not
                 // by their place.
-                builder.name(&message.id);
-                if !self.message(&message, builder) {
-                    builder.unknown(record, &message.kind, None);
+                builder.name_record(&message.id);
+                if !self.parse_message(&message, builder) {
+                    builder.add_unknown(record, &message.kind, None);
                 }
             }
-            Ok(GeminiLine::Other) => builder.unknown(record, "line", None),
-            Err(error) => builder.unknown(record, "line", Some(&error.to_string())),
+            Ok(GeminiLine::Other) => builder.add_unknown(record, "line", None),
+            Err(error) => builder.add_unknown(record, "line", Some(&error.to_string())),
         }
     }
 
-    fn session(&self) -> Option<&str> {
+    fn session_id(&self) -> Option<&str> {
         self.state.session.as_deref()
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
 
 impl GeminiParser {
     /// The first line of a session, written again when it is resumed.
-    fn head(&mut self, head: GeminiHead, builder: &mut EventBuilder<'_>) {
-        let at = time(head.start_time.as_deref());
+    fn parse_head(&mut self, head: GeminiHead, builder: &mut EventBuilder<'_>) {
+        let at = parse_time(head.start_time.as_deref());
         let session = head.session_id.clone().unwrap_or_default();
         // The first head names the session; a later one belongs to the same file.
-        builder.session(self.state.session.get_or_insert(session));
+        builder.switch_session(self.state.session.get_or_insert(session));
         self.state.phase = Phase::Start;
         match &self.parent {
-            Some(parent) => builder.parent(parent, SessionMode::Child, None),
+            Some(parent) => builder.set_parent(parent, SessionMode::Child, None),
             None => {
                 // Does nothing for the first head: a session that has not begun cannot be resumed.
                 let start = head.start_time.as_deref().unwrap_or_default();
-                builder.resumed(EventIdentity::in_session(&["resumed", start]), at);
+                builder.add_resume(EventIdentity::in_session(&["resumed", start]), at);
             }
         }
         // The file with the folder lies in the project's; a subagent's session is one folder
         // deeper.
         let root = if self.parent.is_some() { "../../.project_root" } else { "../.project_root" };
         let cwd = head.directories.first().cloned();
-        let cwd = cwd.or_else(|| builder.beside(root).map(|cwd| cwd.trim().to_owned()));
+        let cwd = cwd.or_else(|| builder.read_beside(root).map(|cwd| cwd.trim().to_owned()));
         let title = head.summary.filter(|_| self.parent.is_none());
         builder.settings(at, SessionSettings { cwd, title, ..SessionSettings::default() });
         match head.messages {
-            Some(messages) => self.list(&messages, head.last_updated.as_deref(), builder),
-            None => builder.silent(),
+            Some(messages) => self.apply_history(&messages, head.last_updated.as_deref(), builder),
+            None => builder.count_silent(),
         }
     }
 
     /// A patch of the session as a whole.
-    fn patch(&mut self, set: GeminiHead, builder: &mut EventBuilder<'_>) {
-        let at = time(set.last_updated.as_deref());
+    fn apply_patch(&mut self, set: GeminiHead, builder: &mut EventBuilder<'_>) {
+        let at = parse_time(set.last_updated.as_deref());
         // A resume writes the session's id into a patch, and then retells the history in a list.
         if set.session_id.is_some() && !matches!(self.state.phase, Phase::Start) {
             self.state.phase = Phase::Named;
@@ -224,24 +224,24 @@ impl GeminiParser {
         let cwd = set.directories.first().cloned();
         builder.settings(at, SessionSettings { cwd, title, ..SessionSettings::default() });
         match set.messages {
-            Some(messages) => self.list(&messages, set.last_updated.as_deref(), builder),
-            None => builder.silent(),
+            Some(messages) => self.apply_history(&messages, set.last_updated.as_deref(), builder),
+            None => builder.count_silent(),
         }
     }
 
     /// The client's history as it is from now on. What is known in it is not told again.
-    fn list(
+    fn apply_history(
         &mut self,
         messages: &[GeminiMessage],
         updated: Option<&str>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let at = time(updated);
+        let at = parse_time(updated);
         // Taken: what follows the list is talk again.
         let phase = std::mem::take(&mut self.state.phase);
         // Before the rest, because a compaction ends the function.
         for message in messages {
-            self.context(message, builder);
+            self.parse_context(message, builder);
         }
         if self.compaction(messages, builder) {
             return;
@@ -256,7 +256,7 @@ impl GeminiParser {
             }
             Phase::Named => {
                 let updated = updated.unwrap_or_default();
-                builder.resumed(EventIdentity::in_session(&["resumed", updated]), at);
+                builder.add_resume(EventIdentity::in_session(&["resumed", updated]), at);
             }
             _ => {}
         }
@@ -265,12 +265,12 @@ impl GeminiParser {
         //     told:  a b c d        `c` and `d` are gone from the history: they were taken back.
         //     list:  a b e          `b` is the newest known one, `e` is news.
         let known = talk.iter().enumerate().rev().find_map(|(number, message)| {
-            self.state.recent.find(message).map(|place| (number, place))
+            self.state.recent.find_message(message).map(|place| (number, place))
         });
         match known {
             // Behind `place` is what was taken back, behind `number` what is new.
             Some((number, place)) => {
-                let event = self.state.recent.event(place);
+                let event = self.state.recent.event_at(place);
                 self.take_back(place + 1, event, &talk[number].id, at, builder);
                 self.tell_all(&talk[number + 1..], builder);
             }
@@ -286,15 +286,15 @@ impl GeminiParser {
 
     fn tell_all(&mut self, messages: &[&GeminiMessage], builder: &mut EventBuilder<'_>) {
         for message in messages {
-            self.message(message, builder);
+            self.parse_message(message, builder);
         }
     }
 
     /// Everything from this message on was taken back.
-    fn rewind(&mut self, id: &str, builder: &mut EventBuilder<'_>) {
-        let place = self.state.recent.find_id(id);
+    fn add_rewind(&mut self, id: &str, builder: &mut EventBuilder<'_>) {
+        let place = self.state.recent.find_by_id(id);
         let before = place.and_then(|place| place.checked_sub(1));
-        let event = before.and_then(|before| self.state.recent.event(before));
+        let event = before.and_then(|before| self.state.recent.event_at(before));
         let to = event.or(self.state.context_event);
         self.take_back(place.unwrap_or(0), to, id, None, builder);
     }
@@ -308,12 +308,13 @@ impl GeminiParser {
         builder: &mut EventBuilder<'_>,
     ) {
         // With the newest message in the name, a second rewind to the same place is another fact.
-        let identity = EventIdentity::in_session(&["rewind", name, self.state.recent.newest()]);
+        let identity =
+            EventIdentity::in_session(&["rewind", name, self.state.recent.newest_name()]);
         if self.state.recent.truncate(len) {
-            builder.rewound(identity, at, to);
+            builder.add_rewind(identity, at, to);
             self.state.last_event = to;
         } else {
-            builder.silent();
+            builder.count_silent();
         }
     }
 
@@ -327,15 +328,15 @@ impl GeminiParser {
         self.compacted(snapshot, builder);
         // The messages that the client kept were told before: they are remembered only.
         for message in messages.iter().filter(|message| !is_all_context(message)) {
-            self.state.recent.see(message, self.state.last_event);
+            self.state.recent.remember(message, self.state.last_event);
         }
         true
     }
 
     fn compacted(&mut self, snapshot: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         let identity = EventIdentity::in_session(&["compaction", &snapshot.id]);
-        let at = time(snapshot.timestamp.as_deref());
-        let event = builder.compacted(identity, at, Some(snapshot.content.joined()), None);
+        let at = parse_time(snapshot.timestamp.as_deref());
+        let event = builder.compacted(identity, at, Some(snapshot.content.join_texts()), None);
         self.state.snapshot.clone_from(&snapshot.id);
         // What was said before is gone from the client's history, so the session cannot go back to
         // it.
@@ -345,21 +346,21 @@ impl GeminiParser {
     }
 
     /// One message. Whether its type is known.
-    fn message(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) -> bool {
+    fn parse_message(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) -> bool {
         if self.is_retold(message) {
-            builder.silent();
+            builder.count_silent();
             return true;
         }
         self.state.phase = Phase::Talk;
         match message.kind.as_str() {
-            "user" => self.user(message, builder),
-            "gemini" => self.gemini(message, builder),
-            "info" | "warning" => self.notice(message, builder),
+            "user" => self.parse_user(message, builder),
+            "gemini" => self.parse_answer(message, builder),
+            "info" | "warning" => self.parse_notice(message, builder),
             "error" => {
                 let identity = EventIdentity::in_session(&["error", &message.id]);
                 let error =
-                    ErrorRaised { message: message.content.joined(), ..ErrorRaised::default() };
-                builder.error(identity, time(message.timestamp.as_deref()), &error);
+                    ErrorRaised { message: message.content.join_texts(), ..ErrorRaised::default() };
+                builder.add_error(identity, parse_time(message.timestamp.as_deref()), &error);
             }
             _ => return false,
         }
@@ -369,7 +370,7 @@ impl GeminiParser {
     /// After an interruption the client writes its history line by line before it sets it. The
     /// context stands at its beginning, where no prompt has it.
     fn is_retold(&mut self, message: &GeminiMessage) -> bool {
-        let at = time(message.timestamp.as_deref());
+        let at = parse_time(message.timestamp.as_deref());
         let first = message.content.texts().next();
         let begins = message.kind == "user" && first.is_some_and(is_context);
         // Only a retelling puts the context behind talk.
@@ -384,12 +385,12 @@ impl GeminiParser {
         message.tokens.is_none() && !is_late
     }
 
-    fn user(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
-        let at = time(message.timestamp.as_deref());
+    fn parse_user(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
+        let at = parse_time(message.timestamp.as_deref());
         if is_snapshot(message) {
             return self.compacted(message, builder);
         }
-        self.context(message, builder);
+        self.parse_context(message, builder);
         let mut has_told = false;
         // Results stand in a user's message, as the API wants them.
         for part in &message.content.0 {
@@ -398,16 +399,16 @@ impl GeminiParser {
                 self.response(response, at, builder);
             }
         }
-        let typed = Typed::of(message);
+        let typed = Typed::from_message(message);
         if !typed.prompt.0.is_empty() {
             has_told = true;
             let identity = EventIdentity::in_session(&["prompt", &message.id]);
             let event = match &self.parent {
                 // A subagent's prompt is its parent's task.
-                Some(_) => builder.context(identity, at, None, typed.prompt.joined_text()).id,
+                Some(_) => builder.add_context(identity, at, None, typed.prompt.joined_text()).id,
                 None => {
                     builder.turn_opened(Some(&message.id));
-                    builder.prompt(identity, at, typed.prompt).id
+                    builder.add_prompt(identity, at, typed.prompt).id
                 }
             };
             self.state.last_event = Some(event);
@@ -415,41 +416,41 @@ impl GeminiParser {
         if !typed.added.is_empty() {
             has_told = true;
             let identity = EventIdentity::in_session(&["added", &message.id]);
-            self.state.last_event = Some(builder.context(identity, at, None, typed.added).id);
+            self.state.last_event = Some(builder.add_context(identity, at, None, typed.added).id);
         }
         // A message that told nothing is no place to go back to.
         if has_told {
-            self.state.recent.see(message, self.state.last_event);
+            self.state.recent.remember(message, self.state.last_event);
         }
     }
 
     /// What the client puts in front of the talk; it is told when it changes.
-    fn context(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
+    fn parse_context(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
         if message.kind != "user" {
             return;
         }
-        let at = time(message.timestamp.as_deref());
+        let at = parse_time(message.timestamp.as_deref());
         for text in message.content.texts().filter(|text| is_context(text)) {
             // Known by its hash: the text is long, and the state has to stay small.
             let hash = short_hash(&[text]);
             if self.state.context == hash {
                 continue;
             }
-            if builder.known().cwd.is_none() {
+            if builder.known_settings().cwd.is_none() {
                 let cwd = workspace(text).map(str::to_owned);
                 builder.settings(at, SessionSettings { cwd, ..SessionSettings::default() });
             }
             let identity = EventIdentity::in_session(&["context", &message.id, &hash]);
             let kind = Some(ContextKind::Bootstrap);
-            let event = builder.context(identity, at, kind, text.to_owned()).id;
+            let event = builder.add_context(identity, at, kind, text.to_owned()).id;
             self.state.context = hash;
             self.state.context_event = Some(event);
         }
     }
 
-    fn gemini(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
-        let at = time(message.timestamp.as_deref());
-        let text = message.content.joined();
+    fn parse_answer(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
+        let at = parse_time(message.timestamp.as_deref());
+        let text = message.content.join_texts();
         let thoughts = thoughts(message);
         let has_words = !text.is_empty() || !thoughts.is_empty();
         // Calls that were cancelled are written apart from the answer that asked for them.
@@ -464,31 +465,31 @@ impl GeminiParser {
         );
         // The client writes an answer again when its tools are done: words and usage are told once.
         if has_words && !self.state.answer.has_message {
-            self.words(&message.id, at, thoughts, text, builder);
+            self.add_answer(&message.id, at, thoughts, text, builder);
         }
         if let Some(tokens) = message.tokens.as_ref().filter(|_| !self.state.answer.has_usage) {
             self.state.answer.has_usage = true;
             let step = StepCompleted {
                 model: message.model.clone(),
                 response_id: Some(message.id.clone()),
-                usage: Some(tokens.usage()),
+                usage: Some(tokens.token_usage()),
                 ..StepCompleted::default()
             };
-            builder.fact(EventIdentity::in_session(&["step", &message.id]), at, &step);
+            builder.add_event(EventIdentity::in_session(&["step", &message.id]), at, &step);
         }
         // The second line of an answer repeats its first calls. Calls in a message of their own are
         // all new.
         let new = if belongs_to_last { 0 } else { self.state.answer.calls };
         for call in message.tool_calls.iter().skip(new) {
-            self.call(&message.id, call, at, builder);
+            self.parse_call(&message.id, call, at, builder);
         }
         if !belongs_to_last {
             self.state.answer.calls = message.tool_calls.len();
         }
-        self.state.recent.see(message, self.state.last_event);
+        self.state.recent.remember(message, self.state.last_event);
     }
 
-    fn words(
+    fn add_answer(
         &mut self,
         id: &str,
         at: Option<Time>,
@@ -517,23 +518,24 @@ impl GeminiParser {
                 content: Content::text(text),
                 ..AssistantMessage::default()
             };
-            let draft = builder.message(EventIdentity::in_session(&["message", id]), at, &message);
+            let draft =
+                builder.add_message(EventIdentity::in_session(&["message", id]), at, &message);
             self.state.last_event = Some(draft.id);
         }
     }
 
-    fn notice(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
-        let at = time(message.timestamp.as_deref());
-        let text = message.content.joined();
+    fn parse_notice(&mut self, message: &GeminiMessage, builder: &mut EventBuilder<'_>) {
+        let at = parse_time(message.timestamp.as_deref());
+        let text = message.content.join_texts();
         // Esc and a denial write this notice, and no end of the turn.
         if text.trim() == CANCELLED {
             let identity = EventIdentity::in_session(&["cancelled", &message.id]);
             builder.turn_completed(at, identity, StopReason::Interrupted, None);
         } else if text.trim().is_empty() {
-            builder.silent();
+            builder.count_silent();
         } else {
             let identity = EventIdentity::in_session(&["notice", &message.id]);
-            builder.note(identity, at, &message.kind, text);
+            builder.add_note(identity, at, &message.kind, text);
         }
     }
 }
@@ -547,7 +549,7 @@ impl GeminiAnswer {
 }
 
 impl GeminiTokens {
-    fn usage(&self) -> TokenUsage {
+    fn token_usage(&self) -> TokenUsage {
         // Some servers do not count what was cached.
         let fresh = self.input.checked_sub(self.cached).unwrap_or(self.input);
         TokenUsage {
@@ -570,7 +572,7 @@ struct Typed {
 }
 
 impl Typed {
-    fn of(message: &GeminiMessage) -> Typed {
+    fn from_message(message: &GeminiMessage) -> Typed {
         let mut prompt = Vec::new();
         let mut added = Vec::new();
         let mut is_reference = false;
@@ -579,7 +581,7 @@ impl Typed {
             // From this mark on all parts are the contents of `@file` references.
             is_reference |= text.trim_start().starts_with(REFERENCES_MARK);
             let is_added = is_reference || text.trim_start().starts_with(HOOK_MARK);
-            match piece(part) {
+            match content_part(part) {
                 Some(piece) if is_added => added.extend(piece.text),
                 Some(piece) => prompt.push(piece),
                 None => {}
@@ -587,7 +589,7 @@ impl Typed {
         }
         // The client tells what it showed of the prompt: the rest was added for the model.
         if let Some(display) = &message.display_content {
-            let shown: Vec<ContentPart> = display.0.iter().filter_map(piece).collect();
+            let shown: Vec<ContentPart> = display.0.iter().filter_map(content_part).collect();
             let hidden = prompt.into_iter().filter(|piece| !shown.contains(piece));
             let hidden: Vec<String> = hidden.filter_map(|piece| piece.text).collect();
             added.splice(0..0, hidden);
@@ -598,7 +600,7 @@ impl Typed {
 }
 
 /// What a person may have put into a prompt.
-fn piece(part: &GeminiPart) -> Option<ContentPart> {
+fn content_part(part: &GeminiPart) -> Option<ContentPart> {
     if let Some(text) = part.text.as_ref().filter(|text| !text.trim().is_empty()) {
         let piece = ContentPart {
             kind: "text".to_owned(),
@@ -628,7 +630,7 @@ fn is_all_context(message: &GeminiMessage) -> bool {
 fn is_snapshot(message: &GeminiMessage) -> bool {
     // Compression leaves no other marker. The tag has to stand at the end, because a person may
     // write about one.
-    let text = message.content.joined();
+    let text = message.content.join_texts();
     let text = text.trim_end();
     message.kind == "user"
         && text.ends_with("</state_snapshot>")
@@ -650,6 +652,6 @@ fn workspace(context: &str) -> Option<&str> {
     line.strip_prefix("- ").filter(|path| path.starts_with('/'))
 }
 
-fn time(text: Option<&str>) -> Option<Time> {
+fn parse_time(text: Option<&str>) -> Option<Time> {
     text?.parse().ok()
 }

@@ -33,7 +33,7 @@ impl Agent for Goose {
         "goose"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let data = match environment.absolute("GOOSE_PATH_ROOT") {
             Some(root) => root.join("data"),
             None => environment.data_folder("goose"),
@@ -52,20 +52,20 @@ impl Agent for Goose {
     }
 
     /// The database took over what the files had.
-    fn rank(&self, form: SourceForm) -> u8 {
+    fn form_rank(&self, form: SourceForm) -> u8 {
         u8::from(form != SourceForm::Rows)
     }
 
-    fn schemas(&self) -> &'static [DatabaseSchema] {
+    fn database_schemas(&self) -> &'static [DatabaseSchema] {
         SCHEMAS
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         let command = ["goose", "session", "--resume", "--session-id", session];
         Some(command.map(str::to_owned).to_vec())
     }
 
-    fn parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         Box::new(GooseParser { state })
     }
@@ -146,7 +146,7 @@ const DECLINED: &str = "The user has declined to run this tool";
 const SECONDS_MAX: i64 = 100_000_000_000;
 
 impl Parser for GooseParser {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         #[derive(Deserialize)]
         struct Names {
             role: Option<serde::de::IgnoredAny>,
@@ -155,29 +155,29 @@ impl Parser for GooseParser {
         let is_message = record.read::<Names>().is_ok_and(|names| names.role.is_some());
         if is_message {
             match record.read() {
-                Ok(message) => self.message(&message, record, builder),
-                Err(error) => builder.unknown(record, "message", Some(&error.to_string())),
+                Ok(message) => self.parse_message(&message, record, builder),
+                Err(error) => builder.add_unknown(record, "message", Some(&error.to_string())),
             }
         } else {
             match record.read() {
-                Ok(session) => self.session(&session, builder),
-                Err(error) => builder.unknown(record, "session", Some(&error.to_string())),
+                Ok(session) => self.parse_session(&session, builder),
+                Err(error) => builder.add_unknown(record, "session", Some(&error.to_string())),
             }
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
 
 impl GooseParser {
-    fn session(&mut self, session: &GooseSession, builder: &mut EventBuilder<'_>) {
+    fn parse_session(&mut self, session: &GooseSession, builder: &mut EventBuilder<'_>) {
         #[derive(Deserialize)]
         struct Model {
             model_name: Option<String>,
         }
-        let at = session.updated_at.as_deref().and_then(time);
+        let at = session.updated_at.as_deref().and_then(parse_time);
         let kind = session.session_type.clone();
         self.state.is_child = kind.as_deref() == Some("sub_agent");
         let titles = [&session.name, &session.description];
@@ -192,11 +192,16 @@ impl GooseParser {
             ..SessionSettings::default()
         };
         builder.settings(at, news);
-        self.usage(session, at, builder);
+        self.parse_usage(session, at, builder);
     }
 
     /// Only sums are recorded: what the session has used by now stands in for what it had.
-    fn usage(&mut self, session: &GooseSession, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn parse_usage(
+        &mut self,
+        session: &GooseSession,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         // 1.52.0 has a `usage_ledger` with a row per call as well, which is not read.
         let usage = TokenUsage {
             input_tokens: session.accumulated_input_tokens,
@@ -207,11 +212,11 @@ impl GooseParser {
         let said = Raw::from_value(&usage).expect("usage encodes");
         let is_news = usage != TokenUsage::default() && self.state.usage_said != said.get();
         if !is_news {
-            return builder.silent();
+            return builder.count_silent();
         }
-        let model = builder.known().model.clone();
+        let model = builder.known_settings().model.clone();
         let step = StepCompleted { model, usage: Some(usage), ..StepCompleted::default() };
-        let draft = builder.fact(EventIdentity::in_session(&["usage", said.get()]), at, &step);
+        let draft = builder.add_event(EventIdentity::in_session(&["usage", said.get()]), at, &step);
         // An amendment of the first: sums must not be added up.
         if let Some(first) = &self.state.usage {
             draft
@@ -222,7 +227,7 @@ impl GooseParser {
         self.state.usage_said = said.get().to_owned();
     }
 
-    fn message(
+    fn parse_message(
         &mut self,
         message: &GooseMessage,
         record: &SourceRecord<'_>,
@@ -230,30 +235,30 @@ impl GooseParser {
     ) {
         let blocks: Vec<GooseBlock> = match message.content.read() {
             Ok(blocks) => blocks,
-            Err(error) => return builder.unknown(record, "content", Some(&error.to_string())),
+            Err(error) => return builder.add_unknown(record, "content", Some(&error.to_string())),
         };
         // The query has counted the equal rows in front of this one.
-        let key = match message.row() {
-            Some(_) => key(message, &blocks, message.occurrence),
+        let key = match message.row_number() {
+            Some(_) => message_key(message, &blocks, message.occurrence),
             // Lines do not say how many equal ones came before.
-            None => self.state.recent.first_free(|before| key(message, &blocks, before)),
+            None => self.state.recent.first_free(|before| message_key(message, &blocks, before)),
         };
-        builder.name(&key);
-        let at = Some(moment(message.created));
-        match self.state.recent.look(&key, message) {
-            GooseNovelty::Before => return builder.silent(),
+        builder.name_record(&key);
+        let at = Some(unix_time(message.created));
+        match self.state.recent.classify(&key, message) {
+            GooseNovelty::Before => return builder.count_silent(),
             GooseNovelty::New => {}
             GooseNovelty::After(event) => {
                 let identity = EventIdentity::in_session(&["rewind", &key]);
-                builder.rewound(identity, at, event);
+                builder.add_rewind(identity, at, event);
             }
         }
         let said = GooseMessageRef { message, blocks: &blocks, key: &key, record };
         let event = match message.role.as_str() {
-            "user" => self.user(&said, builder),
+            "user" => self.parse_user(&said, builder),
             "assistant" => self.assistant(&said, builder),
             role => {
-                builder.unknown(record, role, None);
+                builder.add_unknown(record, role, None);
                 None
             }
         };
@@ -262,23 +267,25 @@ impl GooseParser {
     }
 
     /// What stands on the user's side. The last event it gave.
-    fn user(
+    fn parse_user(
         &mut self,
         said: &GooseMessageRef<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Option<EventId> {
         let GooseMessageRef { message, blocks, key, record } = *said;
-        let at = Some(moment(message.created));
+        let at = Some(unix_time(message.created));
         let mut last = None;
         let mut pieces = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
             let identity = EventIdentity::in_session(&[key, &number.to_string()]);
             match block.kind.as_str() {
-                "text" => pieces.push(piece("text", Some(&block.text), None)),
-                "image" => pieces.push(piece("image", None, block.mime_type.as_deref())),
-                "toolResponse" => last = Some(builder.result(identity, at, &result(block)).id),
-                "actionRequired" => last = action(block, identity, at, builder).or(last),
-                kind => builder.unknown(record, &format!("user {kind}"), None),
+                "text" => pieces.push(content_part("text", Some(&block.text), None)),
+                "image" => pieces.push(content_part("image", None, block.mime_type.as_deref())),
+                "toolResponse" => {
+                    last = Some(builder.add_result(identity, at, &tool_result(block)).id)
+                }
+                "actionRequired" => last = parse_action(block, identity, at, builder).or(last),
+                kind => builder.add_unknown(record, &format!("user {kind}"), None),
             }
         }
         let content = Content(pieces);
@@ -298,14 +305,14 @@ impl GooseParser {
             builder.compacted(identity, at, Some(text), None)
         } else if message.is_for_the_model() {
             // Two old tool calls in other words.
-            builder.context(identity, at, Some(ContextKind::Summary), text).id
+            builder.add_context(identity, at, Some(ContextKind::Summary), text).id
         } else if self.state.is_child || was_compacted && self.state.prompt == hash {
             // A task, or the last prompt again behind the summary.
-            builder.context(identity, at, None, text).id
+            builder.add_context(identity, at, None, text).id
         } else {
             builder.turn_opened(Some(key));
             self.state.prompt = hash;
-            builder.prompt(identity, at, content).id
+            builder.add_prompt(identity, at, content).id
         };
         Some(event)
     }
@@ -317,7 +324,7 @@ impl GooseParser {
         builder: &mut EventBuilder<'_>,
     ) -> Option<EventId> {
         let GooseMessageRef { message, blocks, key, record } = *said;
-        let at = Some(moment(message.created));
+        let at = Some(unix_time(message.created));
         let id = message.message_id.clone().unwrap_or(key.to_owned());
         // An answer may be spread over rows that share its id.
         if self.state.answer.id != id {
@@ -330,7 +337,7 @@ impl GooseParser {
                 "text" if block.text.trim().is_empty() => continue,
                 // The agent's words in the model's place.
                 "text" if message.is_for_the_model() => {
-                    builder.context(identity, at, None, block.text.clone()).id
+                    builder.add_context(identity, at, None, block.text.clone()).id
                 }
                 "text" => {
                     let (message_id, block_number) = self.state.answer.next();
@@ -340,7 +347,7 @@ impl GooseParser {
                         content: Content::text(block.text.as_str()),
                         ..AssistantMessage::default()
                     };
-                    builder.message(identity, at, &message).id
+                    builder.add_message(identity, at, &message).id
                 }
                 "thinking" | "redactedThinking" => {
                     let (message_id, block_number) = self.state.answer.next();
@@ -357,7 +364,7 @@ impl GooseParser {
                 // no row.
                 "toolRequest" | "frontendToolRequest" => {
                     let (message_id, block_number) = self.state.answer.next();
-                    let called = block.called();
+                    let called = block.parse_call();
                     let call = ToolCall {
                         call_id: block.id.clone(),
                         tool: called.as_ref().map(|call| call.name.clone()).unwrap_or_default(),
@@ -366,7 +373,7 @@ impl GooseParser {
                         block: block_number,
                         ..ToolCall::default()
                     };
-                    builder.call(identity, at, &call).id
+                    builder.add_call(identity, at, &call).id
                 }
                 "toolConfirmationRequest" => {
                     let approval = ApprovalRequested {
@@ -376,17 +383,19 @@ impl GooseParser {
                         call_id: Some(block.id.clone()),
                         ..ApprovalRequested::default()
                     };
-                    let draft = builder.fact(identity, at, &approval);
+                    let draft = builder.add_event(identity, at, &approval);
                     draft.text.clone_from(&block.prompt);
                     draft.id
                 }
-                "actionRequired" => match action(block, identity, at, builder) {
+                "actionRequired" => match parse_action(block, identity, at, builder) {
                     Some(event) => event,
                     None => continue,
                 },
-                "systemNotification" => builder.note(identity, at, "notice", block.msg.clone()).id,
+                "systemNotification" => {
+                    builder.add_note(identity, at, "notice", block.msg.clone()).id
+                }
                 kind => {
-                    builder.unknown(record, &format!("assistant {kind}"), None);
+                    builder.add_unknown(record, &format!("assistant {kind}"), None);
                     continue;
                 }
             };
@@ -406,7 +415,7 @@ impl GooseAnswer {
 
 /// The role, the time and the words, and how many equal ones came before. Only what is said
 /// counts: the same block is written in more than one way.
-fn key(message: &GooseMessage, blocks: &[GooseBlock], occurrence: u64) -> String {
+fn message_key(message: &GooseMessage, blocks: &[GooseBlock], occurrence: u64) -> String {
     // Not the row's id, which a rewritten conversation changes.
     let mut said = vec![message.role.clone(), message.created.to_string()];
     for block in blocks {
@@ -418,7 +427,7 @@ fn key(message: &GooseMessage, blocks: &[GooseBlock], occurrence: u64) -> String
     short_hash(&said)
 }
 
-fn result(block: &GooseBlock) -> ToolResult {
+fn tool_result(block: &GooseBlock) -> ToolResult {
     let returned = block.returned();
     let text = returned.texts.join("\n");
     // A denial is an error as well; only its words tell it apart.
@@ -427,7 +436,7 @@ fn result(block: &GooseBlock) -> ToolResult {
         true => Outcome::Error,
         false => Outcome::Ok,
     };
-    let images = returned.images.iter().map(|mime| piece("image", None, mime.as_deref()));
+    let images = returned.images.iter().map(|mime| content_part("image", None, mime.as_deref()));
     ToolResult {
         call_id: block.id.clone(),
         outcome,
@@ -440,7 +449,7 @@ fn result(block: &GooseBlock) -> ToolResult {
 }
 
 /// A question to the user, or the answer.
-fn action(
+fn parse_action(
     block: &GooseBlock,
     identity: EventIdentity,
     at: Option<Time>,
@@ -462,20 +471,20 @@ fn action(
                 call_id: Some(action.id.clone()),
                 ..ApprovalRequested::default()
             };
-            builder.fact(identity, at, &approval)
+            builder.add_event(identity, at, &approval)
         }
         "elicitation" => {
-            builder.fact(identity, at, &input(InputStatus::Pending, &action.message, &None))
+            builder.add_event(identity, at, &input(InputStatus::Pending, &action.message, &None))
         }
         "elicitationResponse" => {
-            builder.fact(identity, at, &input(InputStatus::Received, &None, &action.user_data))
+            builder.add_event(identity, at, &input(InputStatus::Received, &None, &action.user_data))
         }
         _ => return None,
     };
     Some(draft.id)
 }
 
-fn piece(kind: &str, text: Option<&str>, mime_type: Option<&str>) -> ContentPart {
+fn content_part(kind: &str, text: Option<&str>, mime_type: Option<&str>) -> ContentPart {
     ContentPart {
         kind: kind.to_owned(),
         text: text.map(str::to_owned),
@@ -485,13 +494,13 @@ fn piece(kind: &str, text: Option<&str>, mime_type: Option<&str>) -> ContentPart
 }
 
 /// Seconds, or milliseconds where they are too many.
-fn moment(created: i64) -> Time {
+fn unix_time(created: i64) -> Time {
     let millis = if created < SECONDS_MAX { created.saturating_mul(1_000) } else { created };
     Time::from_millis(millis)
 }
 
 /// A time without a zone is in UTC.
-fn time(text: &str) -> Option<Time> {
+fn parse_time(text: &str) -> Option<Time> {
     // SQLite writes `2026-11-18 02:30:00`.
     let text = text.trim();
     text.parse().ok().or_else(|| format!("{}Z", text.replacen(' ', "T", 1)).parse().ok())

@@ -19,7 +19,7 @@ use event::{Raw, Time};
 use serde::de::DeserializeOwned;
 
 use self::memory::OpenCodeMemory;
-use self::record::{Data, Info, OpenCodePart, OpenCodeRow, OpenCodeSession, Removed, time};
+use self::record::{Data, Info, OpenCodePart, OpenCodeRow, OpenCodeSession, Removed, parse_millis};
 use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
 use crate::event_builder::EventBuilder;
@@ -37,7 +37,7 @@ impl Agent for OpenCode {
         "opencode"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let data = environment.data_folder("opencode");
         // The variable may name a file in the folder that is searched anyway.
         let named = environment.variable("OPENCODE_DB").map(|path| data.join(path));
@@ -52,19 +52,19 @@ impl Agent for OpenCode {
         Some(RecognizedSource { form: SourceForm::Rows, session, role: SourceRole::Main })
     }
 
-    fn schemas(&self) -> &'static [DatabaseSchema] {
+    fn database_schemas(&self) -> &'static [DatabaseSchema] {
         schema::SCHEMAS
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["opencode", "--session", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let memory = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let parent = match &source.role {
             SourceRole::Subagent { parent } => Some(parent.clone()),
@@ -89,29 +89,29 @@ const GOES_ON: &[&str] = &["tool-calls", "unknown"];
 const SILENT_PARTS: &[&str] = &["step-start", "snapshot", "agent"];
 
 impl Parser for OpenCodeParser {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         if let Some(parent) = &self.parent {
-            builder.parent(parent, SessionMode::Child, None);
+            builder.set_parent(parent, SessionMode::Child, None);
         }
         let row: OpenCodeRow = match record.read() {
             Ok(row) => row,
-            Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
+            Err(error) => return builder.add_unknown(record, "row", Some(&error.to_string())),
         };
-        match self.row(&row, builder) {
+        match self.parse_row(&row, builder) {
             Ok(true) => {}
-            Ok(false) => builder.unknown(record, &row.kind, None),
-            Err(error) => builder.unknown(record, &row.kind, Some(&error.to_string())),
+            Ok(false) => builder.add_unknown(record, &row.kind, None),
+            Err(error) => builder.add_unknown(record, &row.kind, Some(&error.to_string())),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.memory).expect("the state always encodes")
     }
 }
 
 impl OpenCodeParser {
     /// One row. Whether its type is known.
-    fn row(
+    fn parse_row(
         &mut self,
         row: &OpenCodeRow,
         builder: &mut EventBuilder<'_>,
@@ -121,48 +121,48 @@ impl OpenCodeParser {
         match kind {
             // The log has events, the tables have rows; both tell the same.
             "session.created" | "session.updated" => {
-                self.session(&read::<Data<_>>(row)?.about, builder)
+                self.parse_session(&parse_data::<Data<_>>(row)?.about, builder)
             }
-            "session" => self.session(&read(row)?, builder),
+            "session" => self.parse_session(&parse_data(row)?, builder),
             "message.updated" => {
-                let info: Info = read::<Data<_>>(row)?.about;
-                self.message(&info.id, &info, builder);
+                let info: Info = parse_data::<Data<_>>(row)?.about;
+                self.parse_message(&info.id, &info, builder);
             }
             // As it began: it is known from now on and told when it has ended.
             "message" => {
                 let id = row.id.as_deref().unwrap_or_default();
-                self.memory.see(id, &read(row)?);
-                builder.silent();
+                self.memory.remember_message(id, &parse_data(row)?);
+                builder.count_silent();
             }
             "message.end" => {
                 let id = row.id.as_deref().unwrap_or_default();
-                self.message(id, &read(row)?, builder);
+                self.parse_message(id, &parse_data(row)?, builder);
             }
-            "message.removed" => self.removed(&read(row)?, builder),
+            "message.removed" => self.parse_removed(&parse_data(row)?, builder),
             "message.part.updated" => {
-                let Data { about, time: at } = read::<Data<OpenCodePart>>(row)?;
-                return Ok(self.part(&about, time(at), builder));
+                let Data { about, time: at } = parse_data::<Data<OpenCodePart>>(row)?;
+                return Ok(self.parse_part(&about, parse_millis(at), builder));
             }
             "part" => {
-                let mut part: OpenCodePart = read(row)?;
+                let mut part: OpenCodePart = parse_data(row)?;
                 part.id = row.id.clone().unwrap_or_default();
                 part.message_id = row.message.clone().unwrap_or_default();
                 // A part may change long after its message was read, so its row brings the message
                 // along.
                 if let Some(info) = &row.info {
-                    self.memory.see(&part.message_id, info);
+                    self.memory.remember_message(&part.message_id, info);
                 }
-                return Ok(self.part(&part, time(row.updated), builder));
+                return Ok(self.parse_part(&part, parse_millis(row.updated), builder));
             }
             // What the agent deletes stays told.
-            "message.part.removed" | "session.deleted" => builder.silent(),
+            "message.part.removed" | "session.deleted" => builder.count_silent(),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    fn session(&mut self, session: &OpenCodeSession, builder: &mut EventBuilder<'_>) {
-        let at = time(session.time.updated);
+    fn parse_session(&mut self, session: &OpenCodeSession, builder: &mut EventBuilder<'_>) {
+        let at = parse_millis(session.time.updated);
         let title = session.title.clone();
         let title = title.filter(|title| !NO_TITLES.iter().any(|start| title.starts_with(start)));
         let news = SessionSettings {
@@ -177,47 +177,47 @@ impl OpenCodeParser {
         // prompt.
         let revert = session.revert.as_ref().map(|revert| revert.message_id.clone());
         if revert == self.memory.reverted {
-            return builder.silent();
+            return builder.count_silent();
         }
         let moment = session.time.updated.unwrap_or_default().to_string();
         let to = match &revert {
-            Some(message) => self.memory.before(message),
+            Some(message) => self.memory.event_before(message),
             // What was taken back is there again.
             None => self.memory.last_event,
         };
-        builder.rewound(EventIdentity::in_session(&["rewind", &moment]), at, to);
+        builder.add_rewind(EventIdentity::in_session(&["rewind", &moment]), at, to);
         self.memory.reverted = revert;
     }
 
     /// A message was taken away. After a revert that is only its end.
-    fn removed(&mut self, removed: &Removed, builder: &mut EventBuilder<'_>) {
+    fn parse_removed(&mut self, removed: &Removed, builder: &mut EventBuilder<'_>) {
         let was_reverted = self.memory.reverted.take().is_some();
         match self.memory.take_back(&removed.message_id) {
             Some(before) => {
                 if !was_reverted {
                     let identity = EventIdentity::in_session(&["rewind", &removed.message_id]);
-                    builder.rewound(identity, None, before);
+                    builder.add_rewind(identity, None, before);
                 }
                 self.memory.last_event = before;
             }
-            None => builder.silent(),
+            None => builder.count_silent(),
         }
     }
 
-    fn message(&mut self, id: &str, info: &Info, builder: &mut EventBuilder<'_>) {
-        let message = self.memory.see(id, info);
+    fn parse_message(&mut self, id: &str, info: &Info, builder: &mut EventBuilder<'_>) {
+        let message = self.memory.remember_message(id, info);
         // Messages are updated in place, again and again: the end is told once.
         let is_over = !message.is_user && info.time.completed.is_some() && !message.is_done;
         message.is_done |= is_over;
         let (created, is_summary) = (message.created.to_string(), message.is_summary);
         let is_blocked = message.is_blocked;
-        let at = time(info.time.completed.or(info.time.created));
+        let at = parse_millis(info.time.completed.or(info.time.created));
         builder.settings(
             at,
             SessionSettings { model: info.model_id.clone(), ..SessionSettings::default() },
         );
         if !is_over {
-            return builder.silent();
+            return builder.count_silent();
         }
         let end = EventIdentity::everywhere(&["turn", &created]);
         match &info.error {
@@ -231,7 +231,7 @@ impl OpenCodeParser {
                     scope: Some("model".to_owned()),
                     recoverable: error.data.is_retryable,
                 };
-                builder.error(EventIdentity::everywhere(&["error", &created]), at, &raised);
+                builder.add_error(EventIdentity::everywhere(&["error", &created]), at, &raised);
                 builder.turn_completed(at, end, StopReason::Completed, Some(raised.message));
             }
             // After a denied call the agent stops without an error.
@@ -243,46 +243,50 @@ impl OpenCodeParser {
                 if !is_summary && !finish.is_empty() && !GOES_ON.contains(&finish) {
                     builder.turn_completed(at, end, StopReason::Completed, None);
                 } else {
-                    builder.silent();
+                    builder.count_silent();
                 }
             }
         }
     }
 
     /// One part. Whether its type is known.
-    fn part(
+    fn parse_part(
         &mut self,
         part: &OpenCodePart,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) -> bool {
-        let message = self.memory.message(&part.message_id).cloned();
+        let message = self.memory.find_message(&part.message_id).cloned();
         // The text of an answer has times, that of a prompt has none.
         let is_user = message.as_ref().map_or(part.time.is_none(), |message| message.is_user);
         let message = message.unwrap_or_default();
         let created = message.created.to_string();
         match part.kind.as_str() {
-            "text" if is_user => self.prompt(part, &created, builder),
-            "text" if message.is_summary => self.summary(part, &created, builder),
-            "text" | "reasoning" => self.words(part, message.is_summary, &created, builder),
-            "tool" => self.tool(part, &created, builder),
-            "step-finish" => self.step(part, &created, at, builder),
+            "text" if is_user => self.add_prompt(part, &created, builder),
+            "text" if message.is_summary => self.add_summary(part, &created, builder),
+            "text" | "reasoning" => self.add_words(part, message.is_summary, &created, builder),
+            "tool" => self.parse_tool(part, &created, builder),
+            "step-finish" => self.add_usage(part, &created, at, builder),
             // A user's message with this part alone asks for the summary that follows (1.18.33).
             "compaction" => {
                 let started =
                     CompactionStarted { strategy: "captured".to_owned(), ..Default::default() };
                 let at = Some(Time::from_millis(message.created));
-                builder.fact(EventIdentity::everywhere(&["compacting", &created]), at, &started);
+                builder.add_event(
+                    EventIdentity::everywhere(&["compacting", &created]),
+                    at,
+                    &started,
+                );
             }
             "file" => {
                 let name = part.filename.clone().unwrap_or_default();
                 let identity = EventIdentity::everywhere(&["file", &created, &name]);
                 let at = Some(Time::from_millis(message.created));
-                let content = Content(vec![file(part)]);
+                let content = Content(vec![file_part(part)]);
                 let added = ContextAdded { kind: None, placement: None, content, covers: None };
-                builder.fact(identity, at, &added).text = Some(name);
+                builder.add_event(identity, at, &added).text = Some(name);
             }
-            "patch" => patch(part, &created, at, builder),
+            "patch" => add_patch(part, &created, at, builder),
             "retry" => {
                 let error = part.error.as_ref().map(|error| error.data.message.clone());
                 let retry = Retry {
@@ -291,33 +295,37 @@ impl OpenCodeParser {
                     error: error.unwrap_or_default(),
                     ..Retry::default()
                 };
-                let at = time(part.time.and_then(|time| time.created)).or(at);
+                let at = parse_millis(part.time.and_then(|time| time.created)).or(at);
                 let attempt = part.attempt.to_string();
-                builder.fact(EventIdentity::everywhere(&["retry", &created, &attempt]), at, &retry);
+                builder.add_event(
+                    EventIdentity::everywhere(&["retry", &created, &attempt]),
+                    at,
+                    &retry,
+                );
             }
             // The call that does it follows, and names the child's session.
             "subtask" => {
                 let text = part.description.clone().unwrap_or_default();
-                builder.note(
+                builder.add_note(
                     EventIdentity::everywhere(&["subtask", &created]),
                     at,
                     "subtask",
                     text,
                 );
             }
-            kind if SILENT_PARTS.contains(&kind) => builder.silent(),
+            kind if SILENT_PARTS.contains(&kind) => builder.count_silent(),
             _ => return false,
         }
         true
     }
 
-    fn prompt(&mut self, part: &OpenCodePart, created: &str, builder: &mut EventBuilder<'_>) {
-        let message = self.memory.message(&part.message_id);
+    fn add_prompt(&mut self, part: &OpenCodePart, created: &str, builder: &mut EventBuilder<'_>) {
+        let message = self.memory.find_message(&part.message_id);
         let is_first = message.as_ref().is_none_or(|message| !message.has_prompt);
         let at = message.as_ref().map(|message| Time::from_millis(message.created));
         let hash = short_hash(&[&part.text]);
         if part.text.is_empty() {
-            return builder.silent();
+            return builder.count_silent();
         }
         // A subagent's prompt is its parent's task, and of several texts only the first was typed.
         let is_typed = !part.synthetic && !part.ignored && is_first;
@@ -327,27 +335,29 @@ impl OpenCodeParser {
             }
             builder.turn_opened(Some(&part.message_id));
             let content = Content::text(unquoted(&part.text));
-            builder.prompt(EventIdentity::everywhere(&["prompt", created, &hash]), at, content).id
+            builder
+                .add_prompt(EventIdentity::everywhere(&["prompt", created, &hash]), at, content)
+                .id
         } else {
             let identity = EventIdentity::everywhere(&["context", created, &hash]);
-            builder.context(identity, at, None, part.text.clone()).id
+            builder.add_context(identity, at, None, part.text.clone()).id
         };
         self.memory.last_event = Some(event);
     }
 
     /// What stands for the talk from now on.
-    fn summary(&mut self, part: &OpenCodePart, created: &str, builder: &mut EventBuilder<'_>) {
+    fn add_summary(&mut self, part: &OpenCodePart, created: &str, builder: &mut EventBuilder<'_>) {
         match finished(part) {
             Some(at) => {
                 let identity = EventIdentity::everywhere(&["compaction", created]);
                 let event = builder.compacted(identity, at, Some(part.text.clone()), None);
                 self.memory.last_event = Some(event);
             }
-            None => builder.silent(),
+            None => builder.count_silent(),
         }
     }
 
-    fn words(
+    fn add_words(
         &mut self,
         part: &OpenCodePart,
         is_summary: bool,
@@ -355,10 +365,10 @@ impl OpenCodeParser {
         builder: &mut EventBuilder<'_>,
     ) {
         // Also for a part that is still written: places are given in the order of appearance.
-        let block = self.memory.block(&part.message_id, &part.id);
+        let block = self.memory.place_part(&part.message_id, &part.id);
         let at = match finished(part) {
             Some(at) if !is_summary => at,
-            _ => return builder.silent(),
+            _ => return builder.count_silent(),
         };
         // A fork copies times and texts under new ids.
         let start = part.time.and_then(|time| time.start).unwrap_or_default().to_string();
@@ -374,43 +384,43 @@ impl OpenCodeParser {
             let content = Content::text(part.text.clone());
             let message =
                 AssistantMessage { message_id, block, content, ..AssistantMessage::default() };
-            builder.message(identity, at, &message).id
+            builder.add_message(identity, at, &message).id
         };
         self.memory.last_event = Some(event);
     }
 
     /// What a request used. Totals of messages and sessions say the same again.
-    fn step(
+    fn add_usage(
         &mut self,
         part: &OpenCodePart,
         created: &str,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let Some(tokens) = &part.tokens else { return builder.silent() };
-        let usage = tokens.usage(part.cost);
+        let Some(tokens) = &part.tokens else { return builder.count_silent() };
+        let usage = tokens.token_usage(part.cost);
         // A message may have several steps: what they used tells them apart.
         let said = Raw::from_value(&usage).expect("usage encodes");
         let step = StepCompleted {
-            model: builder.known().model.clone(),
+            model: builder.known_settings().model.clone(),
             response_id: Some(part.message_id.clone()),
             usage: Some(usage),
             ..StepCompleted::default()
         };
         let identity = EventIdentity::everywhere(&["step", created, said.get()]);
-        builder.fact(identity, at, &step).cost = part.cost;
+        builder.add_event(identity, at, &step).cost = part.cost;
     }
 }
 
 /// When the text of a part was finished; `None` while it is written.
 fn finished(part: &OpenCodePart) -> Option<Option<Time>> {
     let is_finished = part.time.is_none_or(|time| time.end.is_some());
-    let at = time(part.time.and_then(|time| time.end));
+    let at = parse_millis(part.time.and_then(|time| time.end));
     (is_finished && !part.text.is_empty()).then_some(at)
 }
 
 /// Files that were changed between two snapshots.
-fn patch(part: &OpenCodePart, created: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+fn add_patch(part: &OpenCodePart, created: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
     let hash = part.hash.clone().unwrap_or_default();
     let metadata = Raw::from_value(&serde_json::json!({"hash": &hash, "files": &part.files}));
     let artifact = Artifact {
@@ -422,10 +432,11 @@ fn patch(part: &OpenCodePart, created: &str, at: Option<Time>, builder: &mut Eve
     };
     let label = artifact.label.clone();
     let recorded = ArtifactRecorded { artifact, child_id: None, session_id: None };
-    builder.fact(EventIdentity::everywhere(&["patch", created, &hash]), at, &recorded).text = label;
+    builder.add_event(EventIdentity::everywhere(&["patch", created, &hash]), at, &recorded).text =
+        label;
 }
 
-fn file(part: &OpenCodePart) -> ContentPart {
+fn file_part(part: &OpenCodePart) -> ContentPart {
     let is_image = part.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
     ContentPart {
         kind: if is_image { "image" } else { "file" }.to_owned(),
@@ -447,6 +458,6 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-fn read<T: DeserializeOwned>(row: &OpenCodeRow) -> Result<T, serde_json::Error> {
+fn parse_data<T: DeserializeOwned>(row: &OpenCodeRow) -> Result<T, serde_json::Error> {
     row.data.read()
 }

@@ -17,14 +17,14 @@ use event::payload::{
 use event::{Cost, Raw};
 use serde::{Deserialize, Serialize};
 
-use self::entry::{PiBlock, PiEntry, PiMessage, PiUsage, parent_session, texts};
+use self::entry::{PiBlock, PiEntry, PiMessage, PiUsage, join_texts, parent_session};
 use self::tree::Tree;
 use crate::agent::calls::{Call, Calls, ID_BYTES_MAX};
 use crate::agent::{
     Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
 };
 use crate::environment::Environment;
-use crate::event_builder::{EventBuilder, shown};
+use crate::event_builder::{EventBuilder, preview_text};
 use crate::identity::EventIdentity;
 use crate::record::SourceRecord;
 use crate::source::Source;
@@ -41,9 +41,9 @@ impl Agent for Pi {
         "pi"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let sessions = environment.absolute("PI_CODING_AGENT_SESSION_DIR").unwrap_or_else(|| {
-            environment.folder("PI_CODING_AGENT_DIR", ".pi/agent").join("sessions")
+            environment.agent_folder("PI_CODING_AGENT_DIR", ".pi/agent").join("sessions")
         });
         vec![SourceRoot { path: sessions, depth_max: 1 }]
     }
@@ -58,11 +58,11 @@ impl Agent for Pi {
         LineageHint { parent: parent_session(head), ..LineageHint::default() }
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["pi", "--session", session].map(str::to_owned).to_vec())
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         Box::new(PiSession { named: source.session.clone(), state })
     }
@@ -100,32 +100,35 @@ enum PiOutcome {
 type Understood = Result<PiOutcome, serde_json::Error>;
 
 impl Parser for PiSession {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let entry: PiEntry<'_> = match record.read() {
             Ok(entry) => entry,
-            Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
+            Err(error) => {
+                return builder.add_unknown(record, "malformed", Some(&error.to_string()));
+            }
         };
         if let Some(session) = &self.state.session {
-            builder.session(session);
+            builder.switch_session(session);
         }
-        let at = entry.at();
+        let at = entry.parse_time();
         // Every message has a parent, if only the start of the session.
-        let last = if entry.kind == "message" { builder.last(at) } else { builder.last_told() };
+        let last =
+            if entry.kind == "message" { builder.last_event(at) } else { builder.last_told() };
         // Before the entry is told: a rewind stands in front of what goes on from it.
-        if let Some(effective) = self.state.tree.step(&entry, last) {
-            builder.rewound(identity(&entry, builder, "rewind"), at, effective);
+        if let Some(effective) = self.state.tree.enter_entry(&entry, last) {
+            builder.add_rewind(identity(&entry, builder, "rewind"), at, effective);
         }
-        match self.entry(&entry, builder) {
+        match self.parse_entry(&entry, builder) {
             Ok(PiOutcome::Added) => {}
-            Ok(PiOutcome::Silent) => builder.silent(),
-            Ok(PiOutcome::Unknown(kind)) => builder.unknown(record, &kind, None),
-            Err(error) => builder.unknown(record, &entry.kind, Some(&error.to_string())),
+            Ok(PiOutcome::Silent) => builder.count_silent(),
+            Ok(PiOutcome::Unknown(kind)) => builder.add_unknown(record, &kind, None),
+            Err(error) => builder.add_unknown(record, &entry.kind, Some(&error.to_string())),
         }
         // Behind it: the events of the entry are now the last ones of its branch.
-        self.state.tree.end(&entry, builder.last_told());
+        self.state.tree.leave_entry(&entry, builder.last_told());
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("state always encodes")
     }
 }
@@ -135,16 +138,16 @@ impl Parser for PiSession {
 fn identity(entry: &PiEntry<'_>, builder: &EventBuilder<'_>, part: &str) -> EventIdentity {
     match (entry.id.as_deref(), entry.timestamp.as_deref()) {
         (Some(id), Some(at)) => EventIdentity::everywhere(&["entry", id, at, part]),
-        _ => EventIdentity::in_session(&[&builder.place(), part]),
+        _ => EventIdentity::in_session(&[&builder.record_name(), part]),
     }
 }
 
 impl PiSession {
-    fn entry(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
-        let at = entry.at();
+    fn parse_entry(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
+        let at = entry.parse_time();
         match entry.kind.as_str() {
-            "message" => return self.message(entry, builder),
-            "session" => self.header(entry, builder),
+            "message" => return self.parse_message(entry, builder),
+            "session" => self.parse_header(entry, builder),
             "model_change" => {
                 let model = entry.model_id.clone();
                 builder.settings(at, SessionSettings { model, ..SessionSettings::default() });
@@ -159,15 +162,15 @@ impl PiSession {
             }
             "branch_summary" => {
                 let (identity, kind) = (identity(entry, builder, ""), Some(ContextKind::Generic));
-                builder.context(identity, at, kind, entry.summary.clone().unwrap_or_default());
+                builder.add_context(identity, at, kind, entry.summary.clone().unwrap_or_default());
             }
             "custom_message" => {
                 let identity = identity(entry, builder, "");
-                builder.context(identity, at, None, texts(entry.content));
+                builder.add_context(identity, at, None, join_texts(entry.content));
             }
             "label" => {
                 let Some(label) = entry.label.clone() else { return Ok(PiOutcome::Silent) };
-                builder.note(identity(entry, builder, ""), at, "label", label);
+                builder.add_note(identity(entry, builder, ""), at, "label", label);
             }
             kind if SILENT.contains(&kind) => return Ok(PiOutcome::Silent),
             kind => return Ok(PiOutcome::Unknown(kind.to_owned())),
@@ -175,64 +178,77 @@ impl PiSession {
         Ok(PiOutcome::Added)
     }
 
-    fn header(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) {
+    fn parse_header(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) {
         // A file may be renamed; the header has the session's id.
         let id = entry.id.as_ref().filter(|id| **id != self.named && id.len() <= ID_BYTES_MAX);
         if let Some(session) = id {
             self.state.session = Some(session.clone());
-            builder.session(session);
+            builder.switch_session(session);
         }
         if let Some(parent) = entry.parent_session() {
-            builder.parent(&parent, SessionMode::Fork, None);
+            builder.set_parent(&parent, SessionMode::Fork, None);
         }
         let (cwd, model) = (entry.cwd.clone(), entry.model_id.clone());
-        builder.settings(entry.at(), SessionSettings { cwd, model, ..SessionSettings::default() });
+        builder.settings(
+            entry.parse_time(),
+            SessionSettings { cwd, model, ..SessionSettings::default() },
+        );
     }
 
-    fn message(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
+    fn parse_message(&mut self, entry: &PiEntry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let Some(message) = entry.message else {
             return Ok(PiOutcome::Unknown("message".to_owned()));
         };
         let message: PiMessage<'_> = serde_json::from_str(message.get())?;
-        let at = entry.at();
+        let at = entry.parse_time();
         match message.role.as_str() {
             "user" => {
-                self.state.tree.mark(entry, builder.last(at));
+                self.state.tree.mark_prompt(entry, builder.last_event(at));
                 builder.turn_opened(entry.id.as_deref());
                 let identity = identity(entry, builder, "");
-                builder.prompt(identity, at, content(&message));
+                builder.add_prompt(identity, at, prompt_content(&message));
             }
-            "assistant" => self.answer(entry, &message, builder)?,
-            "toolResult" => self.result(entry, &message, builder),
+            "assistant" => self.parse_answer(entry, &message, builder)?,
+            "toolResult" => self.parse_result(entry, &message, builder),
             // A command that the user ran with `!`: the model did not ask for it.
             "bashExecution" => {
                 let (command, output) = (message.command, message.output);
                 let text =
                     format!("! {}\n{}", command.unwrap_or_default(), output.unwrap_or_default());
-                builder.note(identity(entry, builder, ""), at, "bash", shown(text.trim_end()));
+                builder.add_note(
+                    identity(entry, builder, ""),
+                    at,
+                    "bash",
+                    preview_text(text.trim_end()),
+                );
             }
             "custom" | "hookMessage" | "branchSummary" | "compactionSummary" => {
-                builder.context(identity(entry, builder, ""), at, None, texts(message.content));
+                builder.add_context(
+                    identity(entry, builder, ""),
+                    at,
+                    None,
+                    join_texts(message.content),
+                );
             }
             role => return Ok(PiOutcome::Unknown(format!("message {role}"))),
         }
         Ok(PiOutcome::Added)
     }
 
-    fn answer(
+    fn parse_answer(
         &mut self,
         entry: &PiEntry<'_>,
         message: &PiMessage<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let at = entry.at();
+        let at = entry.parse_time();
         let blocks: Vec<PiBlock> = match message.content {
             Some(content) => serde_json::from_str(content.get())?,
             None => Vec::new(),
         };
         // The provider's id where there is one: an entry's own is unique in its file only.
         let message_id = message.response_id.clone().or_else(|| entry.id.clone());
-        let message_id = message_id.unwrap_or_else(|| builder.place());
+        let message_id = message_id.unwrap_or_else(|| builder.record_name());
         let mut block = 0;
         for part in blocks {
             let identity = identity(entry, builder, &block.to_string());
@@ -256,7 +272,7 @@ impl PiSession {
                         content,
                         ..AssistantMessage::default()
                     };
-                    builder.message(identity, at, &message);
+                    builder.add_message(identity, at, &message);
                 }
                 "toolCall" => {
                     let call = ToolCall {
@@ -267,7 +283,7 @@ impl PiSession {
                         block,
                         ..ToolCall::default()
                     };
-                    let event_id = builder.call(identity, at, &call).id;
+                    let event_id = builder.add_call(identity, at, &call).id;
                     let ToolCall { call_id, tool, .. } = call;
                     let more = PiCallDetail {};
                     self.state.calls.open(Call { call_id, event_id, tool, task: None, more });
@@ -287,17 +303,17 @@ impl PiSession {
         message: &PiMessage<'_>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let at = entry.at();
+        let at = entry.parse_time();
         let error = message.error_message.clone();
         let is_failed = message.stop_reason.as_deref() == Some("error");
         let step = StepCompleted {
-            model: message.model.clone().or_else(|| builder.known().model.clone()),
+            model: message.model.clone().or_else(|| builder.known_settings().model.clone()),
             response_id: message.response_id.clone(),
-            usage: message.usage.as_ref().and_then(usage),
+            usage: message.usage.as_ref().and_then(token_usage),
             error: error.clone().filter(|_| is_failed),
             ..StepCompleted::default()
         };
-        builder.fact(identity(entry, builder, "usage"), at, &step);
+        builder.add_event(identity(entry, builder, "usage"), at, &step);
         let turn = identity(entry, builder, "turn");
         // pi writes no end of a turn: an answer that wants no tools is the end.
         match message.stop_reason.as_deref() {
@@ -306,14 +322,14 @@ impl PiSession {
             Some("error") => {
                 let message = error.unwrap_or_else(|| "the request failed".to_owned());
                 let raised = ErrorRaised { message: message.clone(), ..ErrorRaised::default() };
-                builder.error(identity(entry, builder, "error"), at, &raised);
+                builder.add_error(identity(entry, builder, "error"), at, &raised);
                 builder.turn_completed(at, turn, StopReason::Completed, Some(message));
             }
             Some(_) => builder.turn_completed(at, turn, StopReason::Completed, None),
         }
     }
 
-    fn result(
+    fn parse_result(
         &mut self,
         entry: &PiEntry<'_>,
         message: &PiMessage<'_>,
@@ -321,7 +337,7 @@ impl PiSession {
     ) {
         let call_id = message.tool_call_id.clone().unwrap_or_default();
         let call = self.state.calls.close(&call_id);
-        let text = texts(message.content);
+        let text = join_texts(message.content);
         // Only a failed command ends its output with its code; another may print the same line.
         let result = ToolResult {
             call_id,
@@ -331,15 +347,15 @@ impl PiSession {
             exit_code: exit_code(&text).filter(|_| message.is_error),
             ..ToolResult::default()
         };
-        let draft = builder.fact(identity(entry, builder, ""), entry.at(), &result);
-        draft.text = Some(shown(&text));
+        let draft = builder.add_event(identity(entry, builder, ""), entry.parse_time(), &result);
+        draft.text = Some(preview_text(&text));
         draft.parent_id = call.map(|call| call.event_id);
     }
 }
 
 /// What was typed; images stay in the record, which is kept.
-fn content(message: &PiMessage<'_>) -> Content {
-    let parts = entry::parts(message.content).into_iter().map(|part| ContentPart {
+fn prompt_content(message: &PiMessage<'_>) -> Content {
+    let parts = entry::parse_parts(message.content).into_iter().map(|part| ContentPart {
         kind: part.kind,
         text: part.text,
         mime_type: part.mime_type,
@@ -349,7 +365,7 @@ fn content(message: &PiMessage<'_>) -> Content {
 }
 
 /// What was cached is no input here from the start. A request that used nothing got no answer.
-fn usage(used: &PiUsage) -> Option<TokenUsage> {
+fn token_usage(used: &PiUsage) -> Option<TokenUsage> {
     let PiUsage { input, output, cache_read, cache_write, reasoning, .. } = *used;
     if [input, output, cache_read, cache_write] == [0; 4] {
         return None;

@@ -40,9 +40,9 @@ impl Agent for Qwen {
         "qwen"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let runtime = environment.absolute("QWEN_RUNTIME_DIR");
-        let folder = runtime.unwrap_or_else(|| environment.folder("QWEN_HOME", ".qwen"));
+        let folder = runtime.unwrap_or_else(|| environment.agent_folder("QWEN_HOME", ".qwen"));
         vec![SourceRoot { path: folder.join("projects"), depth_max: 2 }]
     }
 
@@ -65,15 +65,15 @@ impl Agent for Qwen {
         lineage_hint_by_uuid(head)
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["qwen", "--resume", session].map(str::to_owned).to_vec())
     }
 
-    fn hooks(&self) -> Option<&'static HookMap> {
+    fn hook_map(&self) -> Option<&'static HookMap> {
         Some(&hooks::HOOKS)
     }
 
-    fn parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         Box::new(QwenTranscript { state })
     }
@@ -111,10 +111,12 @@ struct Ruling {
 }
 
 impl Parser for QwenTranscript {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: QwenLine = match record.read() {
             Ok(line) => line,
-            Err(error) => return builder.unknown(record, "no record", Some(&error.to_string())),
+            Err(error) => {
+                return builder.add_unknown(record, "no record", Some(&error.to_string()));
+            }
         };
         // Every record repeats its surroundings; only what changed becomes an event.
         let settings = SessionSettings {
@@ -126,45 +128,47 @@ impl Parser for QwenTranscript {
         };
         builder.settings(line.timestamp, settings);
         match (line.kind.as_str(), line.subtype.as_deref().unwrap_or_default()) {
-            ("user", "") if !line.is_sidechain => self.prompt(&line, builder),
+            ("user", "") if !line.is_sidechain => self.add_prompt(&line, builder),
             // Typed while the agent works: it opens no turn.
             ("user", "mid_turn_user_message") => {
-                let content = line.content();
+                let content = line.user_content();
                 let text = content.joined_text();
                 let prompt = UserPrompt { content, queued: true };
-                builder.fact(line.identity("prompt"), line.timestamp, &prompt).text = Some(text);
+                builder.add_event(line.identity("prompt"), line.timestamp, &prompt).text =
+                    Some(text);
             }
             // The agent's words in the user's place.
             ("user", "" | "notification" | "cron" | "agent_launch_prompt") => {
                 builder.turn_opened(Some(&line.uuid));
-                let text = line.content().joined_text();
-                builder.context(line.identity("context"), line.timestamp, None, text);
+                let text = line.user_content().joined_text();
+                builder.add_context(line.identity("context"), line.timestamp, None, text);
             }
-            ("assistant", _) => self.answer(record, &line, builder),
-            ("tool_result", _) => self.results(&line, builder),
-            ("system", subtype) => self.system(record, &line, subtype, builder),
-            (kind, _) => builder.unknown(record, kind, None),
+            ("assistant", _) => self.parse_answer(record, &line, builder),
+            ("tool_result", _) => self.parse_results(&line, builder),
+            ("system", subtype) => self.parse_system(record, &line, subtype, builder),
+            (kind, _) => builder.add_unknown(record, kind, None),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
 
 impl QwenTranscript {
-    fn prompt(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
-        let last = builder.last(line.timestamp);
+    fn add_prompt(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
+        let last = builder.last_event(line.timestamp);
         // A prompt behind the record that an earlier prompt followed goes back to there.
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
         builder.turn_opened(Some(&line.uuid));
-        let draft = builder.prompt(line.identity("prompt"), line.timestamp, line.content());
+        let draft =
+            builder.add_prompt(line.identity("prompt"), line.timestamp, line.user_content());
         // A `rewind` record in front of it has told already where it goes on.
         draft.parent_id = draft.parent_id.or(goes_back_to);
     }
 
     /// One answer of the model, whole.
-    fn answer(
+    fn parse_answer(
         &mut self,
         record: &SourceRecord<'_>,
         line: &QwenLine,
@@ -186,7 +190,7 @@ impl QwenTranscript {
                     block,
                     ..ToolCall::default()
                 };
-                let event = builder.call(identity, at, &call).id;
+                let event = builder.add_call(identity, at, &call).id;
                 self.state.calls.open(Call {
                     call_id: call.call_id,
                     event_id: event,
@@ -203,9 +207,9 @@ impl QwenTranscript {
             } else if let Some(text) = &part.text {
                 let content = Content::text(text);
                 let message = AssistantMessage { message_id, block, content, ..Default::default() };
-                builder.message(identity, at, &message);
+                builder.add_message(identity, at, &message);
             } else {
-                builder.unknown(record, "assistant part", None);
+                builder.add_unknown(record, "assistant part", None);
                 continue;
             }
             block += 1;
@@ -214,10 +218,10 @@ impl QwenTranscript {
             let step = StepCompleted {
                 model: line.model.clone(),
                 response_id: Some(line.uuid.clone()),
-                usage: Some(usage.usage()),
+                usage: Some(usage.token_usage()),
                 ..StepCompleted::default()
             };
-            builder.fact(line.identity("step"), at, &step);
+            builder.add_event(line.identity("step"), at, &step);
         }
         // No record tells the end of a turn: an answer without calls is the last one.
         if !is_calling {
@@ -225,15 +229,15 @@ impl QwenTranscript {
         }
     }
 
-    fn results(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
+    fn parse_results(&mut self, line: &QwenLine, builder: &mut EventBuilder<'_>) {
         let responses =
             line.message.parts.iter().filter_map(|part| part.function_response.as_ref());
         for (number, response) in responses.enumerate() {
-            self.result(line, number, response, builder);
+            self.parse_result(line, number, response, builder);
         }
     }
 
-    fn result(
+    fn parse_result(
         &mut self,
         line: &QwenLine,
         number: usize,
@@ -281,14 +285,18 @@ impl QwenTranscript {
                 by: Some(by.to_owned()),
                 automated: by == "rule",
             };
-            builder.fact(line.identity(&format!("approval {number}")), line.timestamp, &approval);
+            builder.add_event(
+                line.identity(&format!("approval {number}")),
+                line.timestamp,
+                &approval,
+            );
         }
         let call = self.state.calls.close(&response.id).map(|call| call.event_id);
         let identity = line.identity(&format!("result {number}"));
-        builder.result(identity, line.timestamp, &result).parent_id = call;
+        builder.add_result(identity, line.timestamp, &result).parent_id = call;
     }
 
-    fn system(
+    fn parse_system(
         &mut self,
         record: &SourceRecord<'_>,
         line: &QwenLine,
@@ -298,7 +306,7 @@ impl QwenTranscript {
         let at = line.timestamp;
         let payload: QwenPayload = match line.system_payload.as_ref().map(Raw::read).transpose() {
             Ok(payload) => payload.unwrap_or_default(),
-            Err(error) => return builder.unknown(record, subtype, Some(&error.to_string())),
+            Err(error) => return builder.add_unknown(record, subtype, Some(&error.to_string())),
         };
         match subtype {
             "ui_telemetry" => self.telemetry(line, payload.ui_event, builder),
@@ -313,11 +321,11 @@ impl QwenTranscript {
             // Of the phases of a command only the first is told, which has it as it was typed.
             "slash_command" if payload.phase.as_deref() == Some("invocation") => {
                 let command = payload.raw_command.unwrap_or_default();
-                builder.note(line.identity("note"), at, "command", command);
+                builder.add_note(line.identity("note"), at, "command", command);
             }
             "notification" => {
                 let text = payload.display_text.unwrap_or_default();
-                builder.note(line.identity("note"), at, "agent", text);
+                builder.add_note(line.identity("note"), at, "agent", text);
             }
             "custom_title" => {
                 let by_person = payload.title_source.as_deref() != Some("auto");
@@ -340,8 +348,8 @@ impl QwenTranscript {
             }
             "rewind" => {
                 // The session goes on behind the parent of the record.
-                let to = self.state.branches.known(line.parent_uuid.as_deref());
-                builder.rewound(line.identity("rewind"), at, to);
+                let to = self.state.branches.event_before(line.parent_uuid.as_deref());
+                builder.add_rewind(line.identity("rewind"), at, to);
             }
             "slash_command"
             | "at_command"
@@ -354,8 +362,8 @@ impl QwenTranscript {
             | "session_artifact_snapshot"
             | "branch_checkpoint"
             | "session_notes"
-            | "omni_recall" => builder.silent(),
-            subtype => builder.unknown(record, &format!("system {subtype}"), None),
+            | "omni_recall" => builder.count_silent(),
+            subtype => builder.add_unknown(record, &format!("system {subtype}"), None),
         }
     }
 
@@ -378,10 +386,10 @@ impl QwenTranscript {
                     agent_id: event.subagent_name.clone().unwrap_or_default(),
                     model: event.model.clone(),
                     response_id: event.response_id.clone(),
-                    usage: Some(event.usage()),
+                    usage: Some(event.token_usage()),
                     error: None,
                 };
-                builder.fact(line.identity("step"), line.timestamp, &step);
+                builder.add_event(line.identity("step"), line.timestamp, &step);
             }
             Some("api_error") => {
                 let error = ErrorRaised {
@@ -390,9 +398,9 @@ impl QwenTranscript {
                     scope: Some("model".to_owned()),
                     recoverable: None,
                 };
-                builder.error(line.identity("error"), line.timestamp, &error);
+                builder.add_error(line.identity("error"), line.timestamp, &error);
             }
-            _ => builder.silent(),
+            _ => builder.count_silent(),
         }
     }
 }

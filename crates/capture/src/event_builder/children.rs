@@ -33,7 +33,7 @@ impl EventBuilder<'_> {
             context: None,
             shared_prefix_key: None,
         };
-        self.fact(EventIdentity::in_session(&["child", session, "requested"]), at, &requested);
+        self.add_event(EventIdentity::in_session(&["child", session, "requested"]), at, &requested);
     }
 
     /// The call of a child got its result.
@@ -55,31 +55,31 @@ impl EventBuilder<'_> {
                     episode_id: None,
                     usage: None,
                 };
-                self.fact(identity, at, &completed);
+                self.add_event(identity, at, &completed);
             }
             Outcome::Canceled | Outcome::Rejected => {
                 let reason = said;
                 let canceled = ChildCanceled { child_id, child_session_id, metadata, reason };
-                self.fact(identity, at, &canceled);
+                self.add_event(identity, at, &canceled);
             }
             _ => {
                 let error = said.unwrap_or_default();
                 let failed = ChildFailed { child_id, child_session_id, metadata, error };
-                self.fact(identity, at, &failed);
+                self.add_event(identity, at, &failed);
             }
         }
     }
 
     /// A call asks the user a question.
-    pub fn asked(&mut self, at: Option<Time>, call_id: &str, prompt: &str) {
+    pub fn open_question(&mut self, at: Option<Time>, call_id: &str, prompt: &str) {
         let status = InputStatus::Pending;
         let identity = EventIdentity::in_session(&["input", call_id, status.as_str()]);
         let (request_id, prompt) = (call_id.to_owned(), prompt.to_owned());
-        self.fact(identity, at, &ExternalInput { request_id, prompt, status, input: None });
+        self.add_event(identity, at, &ExternalInput { request_id, prompt, status, input: None });
     }
 
     /// The user answered, or did not.
-    pub fn answered(&mut self, at: Option<Time>, prompt: &str, result: &ToolResult) {
+    pub fn close_question(&mut self, at: Option<Time>, prompt: &str, result: &ToolResult) {
         let status = match result.outcome {
             Outcome::Ok => InputStatus::Received,
             _ => InputStatus::Canceled,
@@ -88,6 +88,6 @@ impl EventBuilder<'_> {
         // An answer and a cancellation share the identity, because a question ends once.
         let identity = EventIdentity::in_session(&["input", &request_id, "ended"]);
         let (prompt, input) = (prompt.to_owned(), result.output.clone());
-        self.fact(identity, at, &ExternalInput { request_id, prompt, status, input });
+        self.add_event(identity, at, &ExternalInput { request_id, prompt, status, input });
     }
 }

@@ -26,11 +26,11 @@ const TELLING: &[&str] = &[
 ];
 
 /// A call on one line: its name and what it is mostly about.
-pub fn brief(tool: &str, input: &Raw) -> String {
+pub fn call_line(tool: &str, input: &Raw) -> String {
     let argument = match input.text() {
         // Patch tools and scripts take plain text instead of an object.
         Some(text) => Some(patched_files(&text).unwrap_or(text)),
-        None => telling(&input.fields().collect::<Vec<_>>()),
+        None => telling_field(&input.fields().collect::<Vec<_>>()),
     };
     let argument = argument.unwrap_or_default();
     let line = argument.trim().lines().next().unwrap_or_default();
@@ -62,17 +62,17 @@ pub fn questions(input: &Raw) -> String {
     questions.into_iter().map(|asked| asked.question).collect::<Vec<_>>().join("\n")
 }
 
-fn telling(fields: &[JsonField<'_>]) -> Option<String> {
+fn telling_field(fields: &[JsonField<'_>]) -> Option<String> {
     let named = TELLING.iter().find_map(|wanted| {
         let field = fields.iter().find(|field| field.name == *wanted)?;
         // `command` may be a list of words, as in `["bash","-lc","cargo test"]`.
-        field.text().map(Cow::into_owned).or_else(|| command(field.json))
+        field.text().map(Cow::into_owned).or_else(|| join_command(field.json))
     });
     named.or_else(|| fields.iter().find_map(|field| field.text().map(Cow::into_owned)))
 }
 
 /// A command that is given word by word. That a shell runs it says nothing.
-fn command(words: &str) -> Option<String> {
+fn join_command(words: &str) -> Option<String> {
     let words: Vec<String> = serde_json::from_str(words).ok()?;
     match words.as_slice() {
         [shell, flag, command] if shell.ends_with("sh") && flag.starts_with('-') => {
@@ -112,7 +112,7 @@ mod tests {
             ("null", "t"),
         ];
         for (input, line) in cases {
-            assert_eq!(brief("t", &Raw::parse(input).unwrap()), line, "{input}");
+            assert_eq!(call_line("t", &Raw::parse(input).unwrap()), line, "{input}");
         }
     }
 }

@@ -16,7 +16,7 @@ use super::memory::{HookMemory, OpenQuestion, SessionMemory, StartedCall, input_
 use super::{HookMap, ToolReport, hook_map};
 use crate::admission::admit;
 use crate::error::CaptureError;
-use crate::event_builder::{EventBuilder, brief, session_id, shown_json};
+use crate::event_builder::{EventBuilder, call_line, session_id, shown_json};
 use crate::identity::EventIdentity;
 use crate::ingester::{IngestSummary, Ingester};
 use crate::signal::SignalOutcome;
@@ -43,7 +43,7 @@ impl Ingester<'_> {
         let agent = self.agents.iter().find(|agent| agent.provider() == message.provider);
         let Some(agent) = agent.copied() else { return Ok(SignalOutcome::UnknownSession) };
         // Without a map no event is told by hooks alone.
-        let Some(map) = agent.hooks() else { return Ok(SignalOutcome::Done) };
+        let Some(map) = agent.hook_map() else { return Ok(SignalOutcome::Done) };
         let memory = memory.for_session(session_id(agent.provider(), &message.session).as_str());
         if !map.may_tell(message, memory) {
             // A later message may refer to this one, so it is remembered all the same.
@@ -67,12 +67,12 @@ impl Ingester<'_> {
         let now = (self.clock)();
         let mut builder =
             EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
-        builder.session(&message.session);
+        builder.switch_session(&message.session);
         for (number, HookOnlyEvent { kind, data, text }) in events.into_iter().enumerate() {
             // The name of the message makes the id, so a message that comes twice gives the same
             // events.
             let identity = EventIdentity::in_session(&["hook", &message.name, &number.to_string()]);
-            builder.data(identity, Some(message.at), kind, data).text = text;
+            builder.add_raw_event(identity, Some(message.at), kind, data).text = text;
         }
         let mut drafts = builder.finish().drafts;
         drafts.iter_mut().for_each(|draft| set_origin(draft, message));
@@ -80,13 +80,13 @@ impl Ingester<'_> {
         summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
-        sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+        sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
         sink.settle().map_err(CaptureError::Unrecorded)?;
         Ok(SignalOutcome::Done)
     }
 
     /// Reads what is new in the transcript that a message named.
-    pub fn look_at(
+    pub fn read_transcript(
         &self,
         provider: &str,
         transcript: &Path,
@@ -186,7 +186,7 @@ fn call_tool(
         idempotency_key: String::new(),
         effect: Effect::NeverReplay,
     };
-    let text = Some(brief(&call.tool, &call.input));
+    let text = Some(call_line(&call.tool, &call.input));
     events.push(HookOnlyEvent::new(Kind::ToolStarted, &started, text));
     let input_hash = input_hash(&call.tool, &call.input);
     memory.add_call(StartedCall { call_id, tool: call.tool, input_hash });
@@ -224,7 +224,7 @@ fn ask_approval(
         is_approval: true,
     });
     if is_new {
-        let text = Some(brief(&request.tool, &input));
+        let text = Some(call_line(&request.tool, &input));
         events.push(HookOnlyEvent::new(Kind::ApprovalRequested, &request, text));
     }
 }
@@ -267,7 +267,9 @@ fn start_tool(
     let Ok(started) = data.read::<ToolReport>() else { return };
     // The fact of a start carries no id of the call, so the input connects the two.
     let question = memory.end_call(None, &input_hash(&started.tool, &started.input));
-    events.extend(question.map(|question| answer(message, question, "it was begun", memory)));
+    events.extend(
+        question.map(|question| answer_question(message, question, "it was begun", memory)),
+    );
 }
 
 fn finish_tool(
@@ -280,7 +282,8 @@ fn finish_tool(
     let input_hash = input_hash(&report.tool, &report.input);
     let call_id = Some(report.call_id.as_str()).filter(|id| !id.is_empty());
     let question = memory.end_call(call_id, &input_hash);
-    events.extend(question.map(|question| answer(message, question, "it was done", memory)));
+    events
+        .extend(question.map(|question| answer_question(message, question, "it was done", memory)));
     let ToolReport { call_id, tool, outcome, output, .. } = report;
     let text = output.as_ref().map(shown_json);
     let tool = Some(tool);
@@ -289,7 +292,7 @@ fn finish_tool(
 }
 
 /// The answer to a question, as the next step of the agent shows it.
-fn answer(
+fn answer_question(
     message: &HookMessage,
     question: OpenQuestion,
     reason: &str,
@@ -323,7 +326,7 @@ fn is_first_decision(message: &HookMessage, data: &Raw, memory: &mut SessionMemo
 
 /// Cancels every open question: the turn or the session that asked is over.
 fn cancel_all(memory: &mut SessionMemory, reason: &str, events: &mut Vec<HookOnlyEvent>) {
-    events.extend(memory.end_all().into_iter().map(|question| {
+    events.extend(memory.end_all_calls().into_iter().map(|question| {
         if !question.is_approval {
             return close_question(question, InputStatus::Canceled);
         }

@@ -144,7 +144,7 @@ impl SessionMemory {
     }
 
     /// Forgets all calls, and returns all open questions.
-    pub(super) fn end_all(&mut self) -> Vec<OpenQuestion> {
+    pub(super) fn end_all_calls(&mut self) -> Vec<OpenQuestion> {
         self.calls.clear();
         self.questions.drain(..).collect()
     }

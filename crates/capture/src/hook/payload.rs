@@ -34,20 +34,20 @@ impl Payload {
     }
 
     /// The text at the first of these places that has one.
-    pub fn text(&self, places: &[&str]) -> Option<String> {
-        places.iter().find_map(|place| self.at(place)?.text())
+    pub fn find_text(&self, places: &[&str]) -> Option<String> {
+        places.iter().find_map(|place| self.value_at(place)?.text())
     }
 
     /// The value at the first of these places that has one. An object that is written as a text is
     /// taken for what it is.
-    pub fn json(&self, places: &[&str]) -> Option<Raw> {
-        let found = places.iter().find_map(|place| self.at(place));
+    pub fn find_json(&self, places: &[&str]) -> Option<Raw> {
+        let found = places.iter().find_map(|place| self.value_at(place));
         let found = found.filter(|value| !value.is_null())?;
         let inner = found.text().filter(|text| text.starts_with(['{', '[']));
         Some(inner.and_then(|text| Raw::parse(text).ok()).unwrap_or(found))
     }
 
-    fn at(&self, place: &str) -> Option<Raw> {
+    fn value_at(&self, place: &str) -> Option<Raw> {
         let mut names = place.split('.');
         let first = names.next()?;
         let mut value = self.0.iter().find(|(name, _)| name == first)?.1.clone();

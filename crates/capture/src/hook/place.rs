@@ -36,8 +36,8 @@ pub enum HookForm {
 
 impl HookPlace {
     /// The agent's folder.
-    pub fn folder(&self, environment: &Environment) -> PathBuf {
+    pub fn agent_folder(&self, environment: &Environment) -> PathBuf {
         let (variable, below_home, own) = self.folder;
-        environment.folder(variable, below_home).join(own)
+        environment.agent_folder(variable, below_home).join(own)
     }
 }

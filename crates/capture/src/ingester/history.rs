@@ -49,7 +49,7 @@ impl Ingester<'_> {
         let parent = session_id(source.provider, &end.session);
         // The parent may be excluded by the user, or not be read yet: then there is no event to
         // link to.
-        let seq = sink.find_in(&parent, &[end.event_id])?.first().copied().flatten();
+        let seq = sink.find_events(&parent, &[end.event_id])?.first().copied().flatten();
         Ok((HistoryPoint::OtherSession { session: end.session, seq }, None))
     }
 }

@@ -95,7 +95,7 @@ impl Ingester<'_> {
         let Source { provider, session: own, .. } = source;
         let run_in = |session: SessionId| -> Result<Option<RecordedRun>, IngestFailure> {
             let seqs: Vec<u64> =
-                sink.find_in(&session, ids)?.into_iter().map_while(|it| it).collect();
+                sink.find_events(&session, ids)?.into_iter().map_while(|it| it).collect();
             Ok((!seqs.is_empty()).then_some(RecordedRun { session, seqs }))
         };
         if let Some(named) = named
@@ -103,7 +103,7 @@ impl Ingester<'_> {
         {
             return Ok(Some(run));
         }
-        if let Some((session, _)) = sink.find(ids[0])? {
+        if let Some((session, _)) = sink.find_event(ids[0])? {
             // What the session itself recorded is no copy.
             return if session == session_id(provider, own) { Ok(None) } else { run_in(session) };
         }
@@ -128,7 +128,7 @@ impl Ingester<'_> {
         while let Some(parsed) = scout.next_record((self.clock)())? {
             let first = parsed.places.iter().position(|place| place.is_everywhere);
             if let Some(first) = first {
-                let found = sink.find(parsed.drafts[first].id)?;
+                let found = sink.find_event(parsed.drafts[first].id)?;
                 return Ok(found.map(|(session, _)| session));
             }
         }

@@ -28,16 +28,16 @@ impl Ingester<'_> {
         sink: &mut dyn Sink,
     ) -> Result<RelativeLookup, IngestFailure> {
         sink.settle()?;
-        let (line, checkpoints) = self.line_of(provider, part.recorder_name(), sink)?;
+        let (line, checkpoints) = self.ancestor_line(provider, part.recorder_name(), sink)?;
         let elders = match &part.named {
-            Some(named) => self.line_of(provider, named, sink)?.0,
+            Some(named) => self.ancestor_line(provider, named, sink)?.0,
             None => Vec::new(),
         };
         Ok(RelativeLookup { relatives: Relatives { line, elders, has_files: false }, checkpoints })
     }
 
     /// A session and those it was forked from, as far as they were read, youngest first.
-    fn line_of(
+    fn ancestor_line(
         &self,
         provider: &str,
         first: &str,
@@ -104,7 +104,7 @@ impl Ingester<'_> {
         let (generation, now) = (checkpoint.generation, (self.clock)());
         let mut builder =
             EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
-        builder.session(&relative.name);
+        builder.switch_session(&relative.name);
         builder.comes_from(&parent.session);
         let mut drafts = builder.finish().drafts;
         // The link was found by comparing sources, so the event stands in no record.
@@ -112,7 +112,12 @@ impl Ingester<'_> {
         admit(provider, &checkpoint.threads, &mut drafts, sink);
         summary.count_events(provider, &drafts);
         self.source_index.note_checkpoint(&key, &checkpoint);
-        sink.put(Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts })?;
+        sink.put_batch(Batch {
+            source: key,
+            from: Some(recorded),
+            to: checkpoint.encode(),
+            drafts,
+        })?;
         Ok(sink.settle()?)
     }
 }

@@ -52,7 +52,7 @@ fn family() -> LineageHint {
 }
 
 fn fork() -> Decision {
-    let parent = ParentLink::shown("recorder", 7);
+    let parent = ParentLink::behind_event("recorder", 7);
     Decision::Settled(Lineage::Fork { parent, copy: CopiedPart::Beginning })
 }
 
@@ -84,7 +84,7 @@ fn unrelated_source_is_new() {
 fn numbered_source_follows_its_history() {
     let hint = LineageHint { begins_at: Some(3), ..LineageHint::default() };
     let other = |seq| HistoryPoint::OtherSession { session: "other".to_owned(), seq };
-    let shown = ParentLink::shown("other", 9);
+    let shown = ParentLink::behind_event("other", 9);
     let cases = [
         ("2", HistoryPoint::OwnSession, Lineage::Resume),
         ("3", other(Some(9)), Lineage::Fork { parent: shown, copy: CopiedPart::Nothing }),
@@ -201,7 +201,7 @@ fn fork_that_says_nothing_yet_is_shown() {
     let opening = opening(Opening::Repeated(part));
     let relatives = line(&[("recorder", None)], &[("recorder", None)]);
     let copy = CopiedPart::Everything;
-    let parent = ParentLink::shown("recorder", 7);
+    let parent = ParentLink::behind_event("recorder", 7);
     let facts = LineageFacts { opening, relatives, ..facts(&hint) };
     check("10, all of it", &facts, Decision::Settled(Lineage::Fork { parent, copy }));
 }

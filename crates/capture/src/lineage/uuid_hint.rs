@@ -14,14 +14,14 @@ pub(crate) fn lineage_hint_by_uuid(head: &[u8]) -> LineageHint {
     LineageHint {
         parent: string_after(head, b"\"forkedFrom\":{\"sessionId\":\"").map(str::to_owned),
         family: Some(family.to_owned()),
-        named: named(head).map(str::to_owned),
-        since: since(head),
+        named: first_session(head).map(str::to_owned),
+        since: newest_time(head),
         ..LineageHint::default()
     }
 }
 
 /// The first session that is named, and not as the one that is repeated.
-fn named(head: &[u8]) -> Option<&str> {
+fn first_session(head: &[u8]) -> Option<&str> {
     const MARK: &[u8] = b"\"sessionId\":\"";
     let is_own = |at: &usize| !head[..*at].ends_with(b"\"forkedFrom\":{");
     let own = memmem::find_iter(head, MARK).find(is_own)?;
@@ -30,7 +30,7 @@ fn named(head: &[u8]) -> Option<&str> {
 
 /// The newest time up to the first record that has a name. A copy is begun later than what it
 /// copies, and its first marks say so.
-fn since(head: &[u8]) -> Option<Time> {
+fn newest_time(head: &[u8]) -> Option<Time> {
     const MARK: &[u8] = b"\"timestamp\":\"";
     let first = memmem::find(head, b"\"uuid\":\"")?;
     let end = memchr::memchr(b'\n', &head[first..]).map_or(head.len(), |end| first + end);

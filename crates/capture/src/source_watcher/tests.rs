@@ -22,7 +22,7 @@ struct Places {
 }
 
 impl Sink for Places {
-    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         self.asked_for_all.set(self.asked_for_all.get() + 1);
         self.positions.iter().for_each(|(key, checkpoint)| show(KnownSource { key, checkpoint }));
         Ok(())
@@ -32,11 +32,11 @@ impl Sink for Places {
         Ok(self.positions.get(key).cloned())
     }
 
-    fn keep(&mut self, _: Original<'_>) -> Result<(), SinkError> {
+    fn keep_original(&mut self, _: Original<'_>) -> Result<(), SinkError> {
         Ok(())
     }
 
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         assert_eq!(self.positions.get(&batch.source), batch.from.as_ref(), "{}", batch.source);
         self.positions.insert(batch.source, batch.to);
         Ok(())
@@ -46,11 +46,11 @@ impl Sink for Places {
         Ok(())
     }
 
-    fn find(&self, _: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+    fn find_event(&self, _: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
         Ok(None)
     }
 
-    fn find_in(&self, _: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+    fn find_events(&self, _: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
         Ok(vec![None; ids.len()])
     }
 }
@@ -256,7 +256,7 @@ fn a_folder_that_is_called_like_a_transcript_is_said_with_the_first_sweep() {
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let said = [(); 3].map(|()| {
         let mut summary = IngestSummary::default();
-        watch.sweep(&mut Places::default(), &mut summary).unwrap();
+        watch.sweep_sources(&mut Places::default(), &mut summary).unwrap();
         watch.warning_dedup.retain_new(&mut summary.warnings);
         summary.warnings.len()
     });
@@ -269,7 +269,7 @@ fn what_a_sweep_finds_waits_for_what_was_just_written() {
     let clock = || Time::from_millis(0);
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut sink = Places::default();
-    watch.sweep(&mut sink, &mut IngestSummary::default()).unwrap();
+    watch.sweep_sources(&mut sink, &mut IngestSummary::default()).unwrap();
     assert_eq!((watch.backlog.len(), sink.positions.len()), (2, 0), "nothing is read yet");
     watch.schedule = Schedule::default();
     watch.note_change(&folder.join("short.jsonl"), watch.now());

@@ -63,7 +63,7 @@ impl From<Malformed> for TelemetryError {
 }
 
 /// Reads everything in a body.
-pub(super) fn read(
+pub(super) fn read_export(
     signal: OtlpSignal,
     encoding: OtlpEncoding,
     body: &[u8],
@@ -120,9 +120,9 @@ struct ExportedScope {
 struct ExportedRecord {
     #[serde(default, alias = "eventName")]
     name: Option<String>,
-    #[serde(default, alias = "startTimeUnixNano", deserialize_with = "nanos")]
+    #[serde(default, alias = "startTimeUnixNano", deserialize_with = "parse_nanos")]
     time_unix_nano: u64,
-    #[serde(default, deserialize_with = "nanos")]
+    #[serde(default, deserialize_with = "parse_nanos")]
     observed_time_unix_nano: u64,
     #[serde(default)]
     attributes: Option<Vec<Attribute>>,
@@ -136,7 +136,7 @@ struct Attribute {
 }
 
 /// OTLP writes numbers of 64 bits as texts in JSON; some exporters write plain numbers.
-fn nanos<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+fn parse_nanos<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let text = value.as_str().and_then(|text| text.parse().ok());
     Ok(value.as_u64().or(text).unwrap_or_default())
@@ -146,22 +146,22 @@ fn read_json(body: &[u8]) -> Result<Vec<OtlpRecord>, TelemetryError> {
     let export: Export = serde_json::from_slice(body).map_err(TelemetryError::Json)?;
     let mut read = Vec::new();
     for resource in export.resources {
-        let mut about = texts(resource.resource.unwrap_or_default().attributes);
-        let service = cut(about.remove(SERVICE).unwrap_or_default());
+        let mut about = attribute_texts(resource.resource.unwrap_or_default().attributes);
+        let service = cut_name(about.remove(SERVICE).unwrap_or_default());
         for record in resource.scopes.into_iter().flat_map(|scope| scope.records) {
             if read.len() == RECORDS_MAX {
                 return Err(TelemetryError::TooMany);
             }
-            let attributes = texts(record.attributes);
+            let attributes = attribute_texts(record.attributes);
             let times = [record.time_unix_nano, record.observed_time_unix_nano];
             let name = record.name.unwrap_or_default();
-            read.push(OtlpRecord::of(service.clone(), name, times, attributes));
+            read.push(OtlpRecord::from_parts(service.clone(), name, times, attributes));
         }
     }
     Ok(read)
 }
 
-fn texts(attributes: Option<Vec<Attribute>>) -> BTreeMap<String, String> {
+fn attribute_texts(attributes: Option<Vec<Attribute>>) -> BTreeMap<String, String> {
     let text = |value: &Value| {
         // A value is an object with one member, which names its type: `{"intValue":"5"}`.
         let (_, value) = value.as_object()?.iter().next()?;
@@ -214,7 +214,7 @@ fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<OtlpRecord>, Tele
         for holder in messages(resource, RESOURCE) {
             about.extend(attributes(holder?, RESOURCE_ATTRIBUTES)?);
         }
-        let service = cut(about.remove(SERVICE).unwrap_or_default());
+        let service = cut_name(about.remove(SERVICE).unwrap_or_default());
         for scope in messages(resource, SCOPES) {
             for record in messages(scope?, RECORDS) {
                 // An empty record is two bytes in the body and much more here, so a hostile body is
@@ -247,7 +247,7 @@ fn record_of(
     let mut times = [0, 0];
     for field in WireFields(record) {
         match field? {
-            (number, WireField::Bytes(bytes)) if number == numbers.name => name = text(bytes),
+            (number, WireField::Bytes(bytes)) if number == numbers.name => name = lossy_text(bytes),
             (number, WireField::Fixed64(nanos)) => {
                 if let Some(place) = numbers.times.iter().position(|time| *time == number) {
                     times[place] = nanos;
@@ -256,7 +256,7 @@ fn record_of(
             _ => {}
         }
     }
-    Ok(OtlpRecord::of(service, name, times, attributes(record, numbers.attributes)?))
+    Ok(OtlpRecord::from_parts(service, name, times, attributes(record, numbers.attributes)?))
 }
 
 fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, Malformed> {
@@ -267,8 +267,8 @@ fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, M
         let mut value = None;
         for part in WireFields(attribute) {
             match part? {
-                (KEY, WireField::Bytes(bytes)) => key = Some(text(bytes)),
-                (VALUE, WireField::Bytes(bytes)) => value = plain(bytes)?,
+                (KEY, WireField::Bytes(bytes)) => key = Some(lossy_text(bytes)),
+                (VALUE, WireField::Bytes(bytes)) => value = plain_value(bytes)?,
                 _ => {}
             }
         }
@@ -278,11 +278,11 @@ fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, M
 }
 
 /// A value without parts: text, truth, whole number or fraction, by the number of its field.
-fn plain(value: &[u8]) -> Result<Option<String>, Malformed> {
+fn plain_value(value: &[u8]) -> Result<Option<String>, Malformed> {
     let Some(field) = WireFields(value).next() else { return Ok(None) };
     // The numbers are those of `AnyValue`. Lists, maps and bytes come behind them.
     Ok(match field? {
-        (1, WireField::Bytes(bytes)) => Some(text(bytes)),
+        (1, WireField::Bytes(bytes)) => Some(lossy_text(bytes)),
         (2, WireField::Varint(truth)) => Some((truth != 0).to_string()),
         // A negative number is a varint of ten bytes, in two's complement.
         (3, WireField::Varint(number)) => Some(number.cast_signed().to_string()),
@@ -291,12 +291,12 @@ fn plain(value: &[u8]) -> Result<Option<String>, Malformed> {
     })
 }
 
-fn text(bytes: &[u8]) -> String {
+fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The beginning of a name, and no more memory than that.
-fn cut(name: String) -> String {
+fn cut_name(name: String) -> String {
     match name.char_indices().nth(NAME_CHARS_MAX) {
         Some((end, _)) => name[..end].to_owned(),
         None => name,
@@ -306,13 +306,13 @@ fn cut(name: String) -> String {
 impl OtlpRecord {
     /// Its own name counts only where no attribute has one: some exporters put a place in their
     /// source there. Of its times the first that is set counts.
-    fn of(
+    fn from_parts(
         service: String,
         name: String,
         times: [u64; 2],
         attributes: BTreeMap<String, String>,
     ) -> OtlpRecord {
-        let name = cut(attributes.get(EVENT).cloned().unwrap_or(name));
+        let name = cut_name(attributes.get(EVENT).cloned().unwrap_or(name));
         let at = times.into_iter().find(|nanos| *nanos != 0);
         let at = at.map(|nanos| Time::from_nanos(i128::from(nanos)));
         OtlpRecord { service, name, at, attributes }

@@ -23,7 +23,7 @@ impl<'a> Iterator for WireFields<'a> {
         if self.0.is_empty() {
             return None;
         }
-        let field = self.field();
+        let field = self.next_field();
         // Behind a malformed field no byte can be trusted, and a caller that goes on has to come to
         // an end.
         if field.is_none() {
@@ -34,24 +34,24 @@ impl<'a> Iterator for WireFields<'a> {
 }
 
 impl<'a> WireFields<'a> {
-    fn field(&mut self) -> Option<(u64, WireField<'a>)> {
+    fn next_field(&mut self) -> Option<(u64, WireField<'a>)> {
         // The low 3 bits are the type of the field, the others its number.
-        let key = self.varint()?;
+        let key = self.read_varint()?;
         let field = match key & 7 {
-            0 => WireField::Varint(self.varint()?),
-            1 => WireField::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            0 => WireField::Varint(self.read_varint()?),
+            1 => WireField::Fixed64(u64::from_le_bytes(*self.take_bytes(8)?.first_chunk()?)),
             2 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                WireField::Bytes(self.take(length)?)
+                let length = usize::try_from(self.read_varint()?).ok()?;
+                WireField::Bytes(self.take_bytes(length)?)
             }
-            5 => WireField::Fixed32(u32::from_le_bytes(*self.take(4)?.first_chunk()?)),
+            5 => WireField::Fixed32(u32::from_le_bytes(*self.take_bytes(4)?.first_chunk()?)),
             // Groups are long gone, and nothing else was ever defined.
             _ => return None,
         };
         Some((key >> 3, field))
     }
 
-    fn varint(&mut self) -> Option<u64> {
+    fn read_varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         // 10 bytes hold 64 bits. A hostile varint without an end is malformed.
         for shift in (0..64).step_by(7) {
@@ -65,7 +65,7 @@ impl<'a> WireFields<'a> {
         None
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         // The length is foreign: one beyond the end is malformed, and nothing is reserved for it.
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -77,7 +77,7 @@ impl<'a> WireFields<'a> {
 mod tests {
     use super::*;
 
-    fn fields(bytes: &[u8]) -> Vec<Result<(u64, WireField<'_>), Malformed>> {
+    fn read_fields(bytes: &[u8]) -> Vec<Result<(u64, WireField<'_>), Malformed>> {
         WireFields(bytes).collect()
     }
 
@@ -95,13 +95,13 @@ mod tests {
             Ok((3, WireField::Bytes(b"hi"))),
             Ok((4, WireField::Fixed32(7))),
         ];
-        assert_eq!(fields(&bytes), read);
+        assert_eq!(read_fields(&bytes), read);
     }
 
     #[test]
     fn what_ends_too_early_or_never_is_malformed() {
         for bytes in [&[0x08][..], &[0x1a, 3, b'h'], &[0x11, 1], &[0x0b], &[0xff; 11]] {
-            assert_eq!(fields(bytes), [Err(Malformed)], "{bytes:?}");
+            assert_eq!(read_fields(bytes), [Err(Malformed)], "{bytes:?}");
         }
     }
 }

@@ -112,7 +112,7 @@ fn pass(provider: &str, variable: &str, tree: &Path, sink: &mut Memory) -> Inges
     let agents: Vec<_> =
         AGENTS.iter().copied().filter(|agent| agent.provider() == provider).collect();
     let clock = || Time::from_millis(NOW);
-    Ingester::new(&agents, &environment, &clock).once(sink, &mut |_| {}).unwrap()
+    Ingester::new(&agents, &environment, &clock).ingest_all(sink, &mut |_| {}).unwrap()
 }
 
 /// What is counted of one session.

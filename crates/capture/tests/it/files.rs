@@ -485,7 +485,7 @@ fn what_is_deleted_between_listing_and_reading_is_no_fault() {
     let clock = || Time::from_millis(NOW);
     let pump = Ingester::new(&agents, &environment, &clock);
     let mut delete = |_: &IngestProgress| fs::remove_file(&path).unwrap_or_default();
-    let summary = pump.once(&mut world.sink, &mut delete).unwrap();
+    let summary = pump.ingest_all(&mut world.sink, &mut delete).unwrap();
     assert_eq!((summary.warnings, world.said()), (Vec::new(), Vec::new()));
 }
 
@@ -496,26 +496,26 @@ pub(crate) struct Failing {
 }
 
 impl Sink for Failing {
-    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
-        self.memory.sources(show)
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+        self.memory.show_sources(show)
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
         self.memory.source(key)
     }
 
-    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
-        self.memory.keep(original)
+    fn keep_original(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+        self.memory.keep_original(original)
     }
 
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         let Some(puts_left) = self.puts_left.checked_sub(1) else {
             // Whoever comes after it finds what it took.
             self.memory.settle()?;
             return Err(SinkError("full".into()));
         };
         self.puts_left = puts_left;
-        self.memory.put(batch)
+        self.memory.put_batch(batch)
     }
 
     fn settle(&mut self) -> Result<(), SinkError> {
@@ -530,12 +530,16 @@ impl Sink for Failing {
         self.memory.unknown_in(session)
     }
 
-    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
-        self.memory.find(id)
+    fn find_event(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+        self.memory.find_event(id)
     }
 
-    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
-        self.memory.find_in(session, ids)
+    fn find_events(
+        &self,
+        session: &SessionId,
+        ids: &[EventId],
+    ) -> Result<Vec<Option<u64>>, SinkError> {
+        self.memory.find_events(session, ids)
     }
 }
 
@@ -571,11 +575,11 @@ fn asked_to_stop_a_pass_ends_and_the_next_one_goes_on() {
         let mut sink = Memory::default();
         let mut told = 0;
         let agents = [agent("claude")];
-        let pump = Ingester::new(&agents, &environment, &clock).until(stop.clone());
-        pump.once(&mut sink, &mut |_| {
+        let pump = Ingester::new(&agents, &environment, &clock).with_stop_flag(stop.clone());
+        pump.ingest_all(&mut sink, &mut |_| {
             told += 1;
             if told == steps {
-                stop.ask();
+                stop.request_stop();
             }
         })
         .unwrap();
@@ -595,7 +599,7 @@ fn whole(home: &Path) -> Memory {
 fn once(home: &Path, sink: &mut dyn Sink) -> Result<(), CaptureError> {
     let environment = Environment::new(home, []);
     let clock = || Time::from_millis(NOW);
-    Ingester::new(&[agent("claude")], &environment, &clock).once(sink, &mut |_| {}).map(drop)
+    Ingester::new(&[agent("claude")], &environment, &clock).ingest_all(sink, &mut |_| {}).map(drop)
 }
 
 fn sorted_prompts(sink: &Memory) -> Vec<(String, Option<String>)> {

@@ -157,7 +157,7 @@ fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
         let at = Time::from_millis((call.t * 1_000.0) as i64);
         let Some(message) = read_at(tool, &call.event, &text, number, at) else { continue };
         if let Some(path) = &message.transcript {
-            pump.look_at(tool, path, sink, &mut summary).unwrap();
+            pump.read_transcript(tool, path, sink, &mut summary).unwrap();
         }
         pump.ingest_hook(&message, &mut memory, sink, &mut summary).unwrap();
         pump.apply_signal(&message, false, sink, &mut summary).unwrap();
@@ -185,7 +185,7 @@ fn a_source_that_nobody_names_is_looked_for_once() {
     let pump = Ingester::new(&agents, &environment, &clock);
     let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
     let mut sink = Memory::default();
-    pump.once(&mut sink, &mut |_| {}).unwrap();
+    pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
     sink.asked_for_all.set(0);
     // Another one has to look for itself.
     let pump = Ingester::new(&agents, &environment, &clock);
@@ -235,7 +235,7 @@ fn sessions_that_nobody_told_of_are_not_looked_for() {
         "payload": {"type": "user_message", "message": "go"}});
     let file = folder.join(format!("rollout-2026-03-02T09-00-00-{thread}.jsonl"));
     fs::write(file, format!("{line}\n{prompt}\n")).unwrap();
-    pump.once(&mut sink, &mut |_| {}).unwrap();
+    pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
     ingest_session(thread, &mut sink);
     assert!(sink.events().any(|event| event.kind == Kind::Retry));
 }

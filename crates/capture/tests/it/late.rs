@@ -270,8 +270,8 @@ fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
     for (name, parent, asked_for_all) in [("c", Some("b"), 2), ("d", None, 1), ("a", None, 1)] {
         put(home.path(), &rollout(name, parent, &["one", name]));
         sink.asked_for_all.set(0);
-        let pump = Ingester::new(&agents, &environment, &clock).knowing(known);
-        pump.once(&mut sink, &mut |_| {}).unwrap();
+        let pump = Ingester::new(&agents, &environment, &clock).with_index(known);
+        pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
         known = pump.into_known();
         // Once to see who has news, and once to see who tells of whom.
         assert_eq!(sink.asked_for_all.get(), asked_for_all, "{name}");
@@ -340,7 +340,7 @@ fn a_row_of_forks_that_appears_at_once_is_told_once() {
             is_there = true;
         }
         let mut sources = 0;
-        sink.sources(&mut |_| sources += 1).unwrap();
+        sink.show_sources(&mut |_| sources += 1).unwrap();
         sources == row.len()
     });
     assert_eq!(prompts(&sink), ["one", "other", "three", "two"]);
@@ -384,7 +384,7 @@ fn a_session_that_has_only_begun_is_there_after_a_second() {
     // What follows at once shows whether it is a copy.
     for (millis, sessions) in [(999, 0), (1_000, 1)] {
         let clock = || Time::from_millis(NOW + millis);
-        Ingester::new(&agents, &environment, &clock).once(&mut sink, &mut |_| {}).unwrap();
+        Ingester::new(&agents, &environment, &clock).ingest_all(&mut sink, &mut |_| {}).unwrap();
         assert_eq!(sink.sessions.len(), sessions, "after {millis} ms");
     }
 }
@@ -654,8 +654,9 @@ fn a_crash_between_the_link_of_a_fork_and_its_late_parent_loses_and_doubles_noth
     let environment = Environment::new(home.path(), []);
     let clock = || Time::from_millis(NOW);
     let agents = [agent("claude")];
-    let once =
-        |sink: &mut Failing| Ingester::new(&agents, &environment, &clock).once(sink, &mut |_| {});
+    let once = |sink: &mut Failing| {
+        Ingester::new(&agents, &environment, &clock).ingest_all(sink, &mut |_| {})
+    };
     let fork = transcript("fork", Some(9), &["one", "two", "other"], "");
     let parent = transcript("parent", Some(0), &["one", "two", "three"], "");
     let whole =

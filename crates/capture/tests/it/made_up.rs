@@ -24,8 +24,8 @@ impl Agent for Parrot {
         "parrot"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
-        vec![SourceRoot { path: environment.folder("PARROT_HOME", ".parrot"), depth_max: 1 }]
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        vec![SourceRoot { path: environment.agent_folder("PARROT_HOME", ".parrot"), depth_max: 1 }]
     }
 
     fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
@@ -38,11 +38,11 @@ impl Agent for Parrot {
         })
     }
 
-    fn parser(&self, _source: &Source, _saved: Option<&str>) -> Box<dyn Parser> {
+    fn create_parser(&self, _source: &Source, _saved: Option<&str>) -> Box<dyn Parser> {
         Box::new(Talk)
     }
 
-    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+    fn resume_command(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(vec!["parrot".to_owned(), session.to_owned()])
     }
 }
@@ -59,34 +59,34 @@ struct Said<'a> {
 }
 
 impl Parser for Talk {
-    fn record(&mut self, record: &SourceRecord<'_>, told: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, told: &mut EventBuilder<'_>) {
         let Said { who, said, at } = match record.read() {
             Ok(said) => said,
-            Err(error) => return told.unknown(record, "no talk", Some(&error.to_string())),
+            Err(error) => return told.add_unknown(record, "no talk", Some(&error.to_string())),
         };
-        let identity = EventIdentity::in_session(&[&told.place()]);
+        let identity = EventIdentity::in_session(&[&told.record_name()]);
         match &*who {
             "person" => {
                 told.turn_opened(None);
-                told.prompt(identity, at, Content::text(&*said));
+                told.add_prompt(identity, at, Content::text(&*said));
             }
             "parrot" => {
                 let message =
                     AssistantMessage { content: Content::text(&*said), ..Default::default() };
-                told.message(identity, at, &message);
+                told.add_message(identity, at, &message);
                 told.turn_answered();
             }
             "cage" => {
                 let cwd = Some(said.into_owned());
                 told.settings(at, SessionSettings { cwd, ..SessionSettings::default() });
             }
-            "clock" => told.silent(),
+            "clock" => told.count_silent(),
             "snake" => panic!("Parrot has never seen a snake"),
-            who => told.unknown(record, who, None),
+            who => told.add_unknown(record, who, None),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         String::new()
     }
 }

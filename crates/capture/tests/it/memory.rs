@@ -46,7 +46,7 @@ impl Memory {
 }
 
 impl Sink for Memory {
-    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         self.asked_for_all.set(self.asked_for_all.get() + 1);
         self.positions
             .iter()
@@ -58,7 +58,7 @@ impl Sink for Memory {
         Ok(self.positions.get(key).cloned())
     }
 
-    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+    fn keep_original(&mut self, original: Original<'_>) -> Result<(), SinkError> {
         let key = (original.source.to_owned(), original.generation);
         let kept = self.originals.entry(key).or_default();
         kept.truncate(original.offset as usize);
@@ -89,7 +89,7 @@ impl Sink for Memory {
         Ok(unknown.collect())
     }
 
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         assert_eq!(self.positions.get(&batch.source), batch.from.as_ref(), "{}", batch.source);
         for draft in batch.drafts {
             if self.seq_of(&draft.session_id, &draft.id).is_some() {
@@ -113,11 +113,15 @@ impl Sink for Memory {
         Ok(())
     }
 
-    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+    fn find_event(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
         Ok(self.tellers.get(&id).filter(|place| !self.unsettled.contains(place)).cloned())
     }
 
-    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+    fn find_events(
+        &self,
+        session: &SessionId,
+        ids: &[EventId],
+    ) -> Result<Vec<Option<u64>>, SinkError> {
         let is_settled = |seq: &u64| !self.unsettled.contains(&(session.clone(), *seq));
         Ok(ids.iter().map(|id| self.seq_of(session, id).filter(is_settled)).collect())
     }

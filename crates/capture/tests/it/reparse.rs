@@ -26,8 +26,8 @@ impl Agent for Forgetful {
         self.0.provider()
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
-        self.0.roots(environment)
+    fn source_roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        self.0.source_roots(environment)
     }
 
     fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
@@ -38,41 +38,41 @@ impl Agent for Forgetful {
         self.0.lineage_hint(head)
     }
 
-    fn schemas(&self) -> &'static [DatabaseSchema] {
-        self.0.schemas()
+    fn database_schemas(&self) -> &'static [DatabaseSchema] {
+        self.0.database_schemas()
     }
 
-    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
-        Box::new(ForgetfulParser(self.0.parser(source, saved), self.1))
+    fn create_parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        Box::new(ForgetfulParser(self.0.create_parser(source, saved), self.1))
     }
 }
 
 impl Parser for ForgetfulParser {
-    fn record(&mut self, record: &SourceRecord<'_>, told: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, told: &mut EventBuilder<'_>) {
         match record.text.contains(self.1) {
-            true => told.unknown(record, "news", None),
-            false => self.0.record(record, told),
+            true => told.add_unknown(record, "news", None),
+            false => self.0.read_record(record, told),
         }
     }
 
-    fn session(&self) -> Option<&str> {
-        self.0.session()
+    fn session_id(&self) -> Option<&str> {
+        self.0.session_id()
     }
 
-    fn holds(&self) -> bool {
-        self.0.holds()
+    fn holds_event(&self) -> bool {
+        self.0.holds_event()
     }
 
-    fn rest(&mut self, told: &mut EventBuilder<'_>) {
-        self.0.rest(told);
+    fn flush_held(&mut self, told: &mut EventBuilder<'_>) {
+        self.0.flush_held(told);
     }
 
     fn own_begins(&mut self) {
         self.0.own_begins();
     }
 
-    fn state(&self) -> String {
-        self.0.state()
+    fn save_state(&self) -> String {
+        self.0.save_state()
     }
 }
 

@@ -34,7 +34,9 @@ pub(crate) fn read(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> IngestS
     let environment = Environment::new(home, []);
     let agents = [agent];
     let clock = || Time::from_millis(NOW);
-    Ingester::new(&agents, &environment, &clock).once(sink, &mut |_| {}).expect("it can be read")
+    Ingester::new(&agents, &environment, &clock)
+        .ingest_all(sink, &mut |_| {})
+        .expect("it can be read")
 }
 
 /// Makes a file one that was written just now.

@@ -78,7 +78,7 @@ impl World {
     /// The same while somebody runs the session, or nobody does.
     fn read_while(&mut self, minute: i64, runs: bool) -> u64 {
         self.with_pump(minute, |pump, sink, summary| {
-            pump.once(sink, &mut |_| {}).unwrap();
+            pump.ingest_all(sink, &mut |_| {}).unwrap();
             pump.close_silent(sink, summary, &|_, _| runs).unwrap();
             summary.events
         })

@@ -47,7 +47,7 @@ pub(crate) fn adapters(
     let adapters = AGENTS.iter().map(|agent| {
         let provider = agent.provider();
         let seen = seen.remove(provider).unwrap_or_default();
-        let roots = agent.roots(environment).into_iter().map(|root| AdapterRoot {
+        let roots = agent.source_roots(environment).into_iter().map(|root| AdapterRoot {
             is_there: root.path.exists(),
             path: root.path.display().to_string(),
         });

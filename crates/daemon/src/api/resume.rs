@@ -28,8 +28,9 @@ impl ResumeCommand {
         let cwd = current::<Facts>(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
         let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
         let session = info.provider_session_id.as_deref();
-        let command =
-            agent.zip(session).and_then(|(agent, session)| agent.resume(session, cwd.as_deref()));
+        let command = agent
+            .zip(session)
+            .and_then(|(agent, session)| agent.resume_command(session, cwd.as_deref()));
         Ok(command.map(|command| ResumeCommand { session_id: info.id.to_string(), command, cwd }))
     }
 

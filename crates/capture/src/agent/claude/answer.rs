@@ -8,7 +8,7 @@ use event::{EventId, Raw};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{ClaudeBlock, ClaudeLine, ClaudeMessage, blocks};
+use super::line::{ClaudeBlock, ClaudeLine, ClaudeMessage, parse_blocks};
 use super::meaning::{Meaning, remembered};
 use super::{ClaudeState, ClaudeTranscript, identity};
 use crate::agent::SourceRole;
@@ -32,7 +32,7 @@ impl ClaudeTranscript {
     ) -> Result<(), serde_json::Error> {
         let message: ClaudeMessage<'_> =
             serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
-        let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
+        let blocks = message.content.map(parse_blocks).transpose()?.unwrap_or_default();
         let model = message.model.as_deref().unwrap_or_default();
         // The model goes on, so an announced compaction gets no summary any more.
         self.close_boundary(None, builder);
@@ -41,14 +41,20 @@ impl ClaudeTranscript {
         // crash.
         if line.is_api_error_message || model == NO_MODEL {
             self.state.requests.tell_held(builder);
-            self.made_up(line, &blocks, builder);
+            self.parse_synthetic(line, &blocks, builder);
             return Ok(());
         }
         // A side chain in the parent's file is a subagent's, which may use another model.
         let is_of_session = !line.is_sidechain || self.role != SourceRole::Main;
-        if is_of_session && !model.is_empty() && builder.known().model.as_deref() != Some(model) {
+        if is_of_session
+            && !model.is_empty()
+            && builder.known_settings().model.as_deref() != Some(model)
+        {
             let model = Some(model.to_owned());
-            builder.settings(line.at(), SessionSettings { model, ..SessionSettings::default() });
+            builder.settings(
+                line.parse_time(),
+                SessionSettings { model, ..SessionSettings::default() },
+            );
         }
         let ClaudeState { requests, calls, .. } = &mut self.state;
         // A record without a message id is an answer of its own.
@@ -59,18 +65,18 @@ impl ClaudeTranscript {
         // the same `message.id`.
         for (number, block) in blocks.iter().enumerate() {
             let part = ClaudePart { line, message: &message, message_id, number, block };
-            if part.tell(request.blocks, calls, builder) {
+            if part.add_events(request.blocks, calls, builder) {
                 request.blocks = request.blocks.saturating_add(1);
             } else {
-                builder.unknown(record, &format!("assistant {}", &*block.kind), None);
+                builder.add_unknown(record, &format!("assistant {}", &*block.kind), None);
             }
         }
         // With a stop reason the usage is final; until then a later record of the answer may have a
         // larger one.
         let is_last = message.stop_reason.is_some();
-        request.uses(record, line, &message)?;
+        request.add_usage(record, line, &message)?;
         if is_last {
-            request.tell(builder);
+            request.flush_usage(builder);
         }
         // A headless run writes no `turn_duration`: that the model ended the turn is all there is.
         if message.stop_reason.as_deref() == Some("end_turn") && is_of_session {
@@ -80,7 +86,7 @@ impl ClaudeTranscript {
     }
 
     /// An answer that no model gave: what went wrong, in the agent's words.
-    fn made_up(
+    fn parse_synthetic(
         &mut self,
         line: &ClaudeLine<'_>,
         blocks: &[ClaudeBlock<'_>],
@@ -91,7 +97,7 @@ impl ClaudeTranscript {
         let identity = identity(line, "made up", builder);
         // After kill -9 the next resume adds this answer. No request was made, so it is no error.
         if message == NO_ANSWER {
-            builder.note(identity, line.at(), "repair", message);
+            builder.add_note(identity, line.parse_time(), "repair", message);
             return;
         }
         let error = ErrorRaised {
@@ -100,7 +106,7 @@ impl ClaudeTranscript {
             scope: Some("model".to_owned()),
             recoverable: None,
         };
-        builder.error(identity, line.at(), &error);
+        builder.add_error(identity, line.parse_time(), &error);
         // The agent has given up, so the turn is over. A subagent's error is not the end of its
         // parent's turn, and in a side chain it stands in the parent's file.
         if line.is_api_error_message && !self.is_subagent(line) {
@@ -121,7 +127,12 @@ struct ClaudePart<'a> {
 
 impl ClaudePart<'_> {
     /// Tells it as number `block` of the answer; says whether it is understood.
-    fn tell(&self, block: u32, calls: &mut Calls<Nothing>, builder: &mut EventBuilder<'_>) -> bool {
+    fn add_events(
+        &self,
+        block: u32,
+        calls: &mut Calls<Nothing>,
+        builder: &mut EventBuilder<'_>,
+    ) -> bool {
         let ClaudePart { line, message_id, block: said, .. } = self;
         let message_id = (*message_id).to_owned();
         let identity = identity(line, &format!("block {}", self.number), builder);
@@ -134,7 +145,7 @@ impl ClaudePart<'_> {
                     name: None,
                     stop_reason: self.message.stop_reason.as_deref().map(str::to_owned),
                 };
-                builder.message(identity, line.at(), &message);
+                builder.add_message(identity, line.parse_time(), &message);
             }
             "thinking" | "redacted_thinking" => {
                 let owned = |text: &Option<RecordText<'_>>| text.as_deref().map(str::to_owned);
@@ -145,18 +156,18 @@ impl ClaudePart<'_> {
                     signature: owned(&said.signature),
                     redacted: owned(&said.data),
                 };
-                builder.thinking(identity, line.at(), &thinking);
+                builder.thinking(identity, line.parse_time(), &thinking);
             }
             // The last two are calls that the provider's side runs itself.
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-                self.call(message_id, block, calls, builder);
+                self.add_tool_call(message_id, block, calls, builder);
             }
             _ => return false,
         }
         true
     }
 
-    fn call(
+    fn add_tool_call(
         &self,
         message_id: String,
         block: u32,
@@ -175,13 +186,15 @@ impl ClaudePart<'_> {
         };
         let of_call = identity(line, &format!("block {}", self.number), builder);
         // Told first, because what else the call means points at it.
-        let event = builder.call(of_call.clone(), line.at(), &call).id;
+        let event = builder.add_call(of_call.clone(), line.parse_time(), &call).id;
         calls.open(remembered(&call.call_id, &call.tool, event));
-        match Meaning::of(&call.tool) {
+        match Meaning::from_tool(&call.tool) {
             Meaning::Nothing => {}
             Meaning::Child => {
                 let requested = requested(&call, event);
-                builder.fact(of_call.and("child"), line.at(), &requested).parent_id = Some(event);
+                builder
+                    .add_event(of_call.with_part("child"), line.parse_time(), &requested)
+                    .parent_id = Some(event);
             }
             Meaning::Question => {
                 let question = ExternalInput {
@@ -190,7 +203,8 @@ impl ClaudePart<'_> {
                     status: InputStatus::Pending,
                     input: Some(call.input),
                 };
-                let draft = builder.fact(of_call.and("question"), line.at(), &question);
+                let draft =
+                    builder.add_event(of_call.with_part("question"), line.parse_time(), &question);
                 draft.parent_id = Some(event);
                 draft.text = Some(question.prompt);
             }

@@ -94,9 +94,9 @@ pub(super) struct ClaudeLine<'a> {
 }
 
 impl ClaudeLine<'_> {
-    pub(super) fn at(&self) -> Option<Time> {
+    pub(super) fn parse_time(&self) -> Option<Time> {
         // A timestamp that is no time costs the event its time, not the whole record.
-        text(self.timestamp?)?.parse().ok()
+        parse_text(self.timestamp?)?.parse().ok()
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) struct ClaudeBlock<'a> {
 }
 
 /// The parts of a message. A plain string is one text.
-pub(super) fn blocks(content: &RawValue) -> Result<Vec<ClaudeBlock<'_>>, serde_json::Error> {
+pub(super) fn parse_blocks(content: &RawValue) -> Result<Vec<ClaudeBlock<'_>>, serde_json::Error> {
     // The content of a prompt is a string; everything else is a list of blocks.
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get())?;
@@ -183,6 +183,6 @@ pub(super) struct ClaudeMeta {
 }
 
 /// A JSON string, or `None` for any other value.
-pub(super) fn text(raw: &RawValue) -> Option<RecordText<'_>> {
+pub(super) fn parse_text(raw: &RawValue) -> Option<RecordText<'_>> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -17,7 +17,7 @@ pub(super) enum Meaning {
 }
 
 impl Meaning {
-    pub(super) fn of(tool: &str) -> Meaning {
+    pub(super) fn from_tool(tool: &str) -> Meaning {
         match tool {
             // The name of the tool depends on the version; 2.1.325 writes `Agent`.
             "Task" | "Agent" => Meaning::Child,
@@ -30,7 +30,7 @@ impl Meaning {
 /// A call as it is remembered: its tool only where that has a second meaning.
 pub(super) fn remembered(call_id: &str, tool: &str, event_id: EventId) -> Call<Nothing> {
     // A name that decides nothing is left out, to keep the saved state small.
-    let is_bare = Meaning::of(tool) == Meaning::Nothing;
+    let is_bare = Meaning::from_tool(tool) == Meaning::Nothing;
     Call {
         call_id: known_as(call_id),
         event_id,

@@ -9,7 +9,7 @@ use event::{AMENDS, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
 
 use super::line::{ClaudeLine, ClaudeMessage};
-use super::short;
+use super::shorten_id;
 use crate::event_builder::EventBuilder;
 use crate::identity::EventIdentity;
 use crate::record::SourceRecord;
@@ -48,7 +48,7 @@ struct PendingUsage {
 }
 
 impl Requests {
-    pub(super) fn holds(&self) -> bool {
+    pub(super) fn holds_usage(&self) -> bool {
         self.0.iter().any(|request| request.held.is_some())
     }
 
@@ -56,7 +56,7 @@ impl Requests {
     /// answer that goes on is left alone.
     pub(super) fn tell_held(&mut self, builder: &mut EventBuilder<'_>) {
         for request in &mut self.0 {
-            request.tell(builder);
+            request.flush_usage(builder);
         }
     }
 
@@ -68,12 +68,12 @@ impl Requests {
         builder: &mut EventBuilder<'_>,
     ) -> &mut Request {
         // Shortened, because they go into the saved state, which may not grow with the source.
-        let (message, request) = (short(message), short(request.unwrap_or_default()));
+        let (message, request) = (shorten_id(message), shorten_id(request.unwrap_or_default()));
         let is_it = |other: &Request| other.message == message && other.request == request;
         // The model goes on with this answer, so the others have all their records. One that comes
         // late all the same amends what is told here.
         for other in self.0.iter_mut().filter(|other| !is_it(other)) {
-            other.tell(builder);
+            other.flush_usage(builder);
         }
         match self.0.iter().position(is_it) {
             Some(place) => &mut self.0[place],
@@ -91,14 +91,14 @@ impl Requests {
 
 impl Request {
     /// A record of the answer says what it used so far.
-    pub(super) fn uses(
+    pub(super) fn add_usage(
         &mut self,
         record: &SourceRecord<'_>,
         line: &ClaudeLine<'_>,
         message: &ClaudeMessage<'_>,
     ) -> Result<(), serde_json::Error> {
         let Some(raw) = message.usage.filter(|usage| usage.get() != "null") else { return Ok(()) };
-        let usage = serde_json::from_str::<ClaudeCounts>(raw.get())?.usage();
+        let usage = serde_json::from_str::<ClaudeCounts>(raw.get())?.token_usage();
         let output = usage.output_tokens.unwrap_or_default();
         let known = self.held.as_ref().map(|held| held.usage.output_tokens.unwrap_or_default());
         let known = known.or(self.told.map(|(_, output)| output));
@@ -111,15 +111,15 @@ impl Request {
         match &mut self.held {
             Some(held) => {
                 held.usage = usage;
-                held.at = line.at();
+                held.at = line.parse_time();
             }
             None => {
                 self.held = Some(PendingUsage {
-                    uuid: line.uuid.as_deref().map(short),
+                    uuid: line.uuid.as_deref().map(shorten_id),
                     offset: record.offset,
                     length: record.length,
-                    at: line.at(),
-                    model: message.model.as_deref().map(short).unwrap_or_default(),
+                    at: line.parse_time(),
+                    model: message.model.as_deref().map(shorten_id).unwrap_or_default(),
                     usage,
                 });
             }
@@ -128,7 +128,7 @@ impl Request {
     }
 
     /// Tells what is held back; a second time in place of the first.
-    pub(super) fn tell(&mut self, builder: &mut EventBuilder<'_>) {
+    pub(super) fn flush_usage(&mut self, builder: &mut EventBuilder<'_>) {
         let Some(held) = self.held.take() else { return };
         let PendingUsage { uuid, offset, length, at, model, usage } = held;
         let output = usage.output_tokens.unwrap_or_default();
@@ -143,9 +143,9 @@ impl Request {
         builder.at_record(offset, length, |builder| {
             let identity = match uuid {
                 Some(uuid) => EventIdentity::everywhere(&[&uuid, "step"]),
-                None => EventIdentity::in_session(&["at", &builder.place(), "step"]),
+                None => EventIdentity::in_session(&["at", &builder.record_name(), "step"]),
             };
-            let draft = builder.fact(identity, at, &step);
+            let draft = builder.add_event(identity, at, &step);
             // An amendment replaces the first telling, so that its tokens are not counted twice.
             if let Some((first, _)) = self.told {
                 let first = Raw::from_value(&first).expect("an id encodes");
@@ -181,7 +181,7 @@ struct Details {
 }
 
 impl ClaudeCounts {
-    fn usage(self) -> TokenUsage {
+    fn token_usage(self) -> TokenUsage {
         TokenUsage {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,

@@ -8,16 +8,16 @@ use event::payload::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{ClaudeBlock, ClaudeLine, blocks};
+use super::line::{ClaudeBlock, ClaudeLine, parse_blocks};
 use super::meaning::{Meaning, known_as};
-use super::user::content;
+use super::user::collect_content;
 use super::{ClaudeTranscript, identity};
 use crate::agent::calls::{Call, Nothing};
-use crate::event_builder::{EventBuilder, shown};
+use crate::event_builder::{EventBuilder, preview_text};
 use crate::record::RecordText;
 
 impl ClaudeTranscript {
-    pub(super) fn result(
+    pub(super) fn parse_result(
         &mut self,
         line: &ClaudeLine<'_>,
         number: usize,
@@ -26,18 +26,18 @@ impl ClaudeTranscript {
     ) {
         let call_id = block.tool_use_id.as_deref().unwrap_or_default();
         // The mode decides what `user-rejected` means, and this record does not have it.
-        let mode = builder.known().permission_mode.clone();
-        let ruling = Ruling::of(line, mode.as_deref());
+        let mode = builder.known_settings().permission_mode.clone();
+        let ruling = Ruling::from_line(line, mode.as_deref());
         let call = self.state.calls.close(&known_as(call_id));
-        let meaning = call.as_ref().map_or(Meaning::Nothing, |call| Meaning::of(&call.tool));
+        let meaning = call.as_ref().map_or(Meaning::Nothing, |call| Meaning::from_tool(&call.tool));
         // A question passes through the permission dialog, too; its decision is told as the answer.
         if let Some(resolved) = ruling.resolved(call_id).filter(|_| meaning != Meaning::Question) {
             let identity = identity(line, &format!("approval {number}"), builder);
-            builder.fact(identity, line.at(), &resolved);
+            builder.add_event(identity, line.parse_time(), &resolved);
         }
         let is_error = block.is_error.unwrap_or(false);
-        let output = ClaudeOutput::of(block.content);
-        let whole = self.whole(&output, builder);
+        let output = ClaudeOutput::from_raw(block.content);
+        let whole = self.read_whole_output(&output, builder);
         // A denied call is marked as an error as well, so the ruling goes first.
         let outcome = match ruling.outcome {
             Some(outcome) => outcome,
@@ -49,30 +49,32 @@ impl ClaudeTranscript {
             outcome: outcome.clone(),
             // Only a failed command's output begins with its code. A successful one may print the
             // same words.
-            exit_code: is_error.then(|| exit_code(&output.text())).flatten(),
+            exit_code: is_error.then(|| exit_code(&output.plain_text())).flatten(),
             repair: ruling.is_repair,
-            shown: whole.is_some().then(|| output.text()),
+            shown: whole.is_some().then(|| output.plain_text()),
             output: Some(whole.unwrap_or(output.json)),
             parts: output.parts,
             ..ToolResult::default()
         };
         let identity = identity(line, &format!("result {number}"), builder);
-        builder.result(identity, line.at(), &result).parent_id =
+        builder.add_result(identity, line.parse_time(), &result).parent_id =
             call.as_ref().map(|call| call.event_id);
         match (meaning, call) {
             (Meaning::Question, _) => answered(line, call_id, &outcome, builder),
-            (Meaning::Child, Some(call)) => self.child(line, call_id, call, &result, builder),
+            (Meaning::Child, Some(call)) => {
+                self.finish_child(line, call_id, call, &result, builder)
+            }
             _ => {}
         }
     }
 
     /// The whole of an output that was moved to a file, of which the transcript has the beginning.
-    fn whole(&self, output: &ClaudeOutput, builder: &EventBuilder<'_>) -> Option<Raw> {
+    fn read_whole_output(&self, output: &ClaudeOutput, builder: &EventBuilder<'_>) -> Option<Raw> {
         // Compared without decoding: few outputs were moved, and the others may be long.
         if !output.json.get().starts_with("\"<persisted-output>") {
             return None;
         }
-        let text = output.text();
+        let text = output.plain_text();
         let (_, rest) = text.split_once("saved to: ")?;
         let path = rest.lines().next()?;
         // The folder it names may be another machine's: only where it lies in its project counts.
@@ -82,12 +84,12 @@ impl ClaudeTranscript {
         let is_plain = [name, folder, session].iter().all(|name| !matches!(*name, "" | "." | ".."));
         let up = "../".repeat(self.folders);
         let path = format!("{up}{session}/{folder}/{name}");
-        let whole = is_plain.then(|| builder.beside(&path)).flatten()?;
+        let whole = is_plain.then(|| builder.read_beside(&path)).flatten()?;
         Raw::from_value(&whole).ok()
     }
 
     /// The call of a subagent has its result.
-    fn child(
+    fn finish_child(
         &mut self,
         line: &ClaudeLine<'_>,
         call_id: &str,
@@ -114,7 +116,7 @@ impl ClaudeTranscript {
         let child = ChildCall { call_id, session: session.unwrap_or_default() };
         if result.is_error() {
             let error = result.output_text().unwrap_or_default();
-            return child.failed(line, shown(&error), builder);
+            return child.add_failure(line, preview_text(&error), builder);
         }
         // Only a launch in the background returns before the subagent has ended.
         if report.status.as_deref() != Some("async_launched") {
@@ -129,7 +131,7 @@ impl ClaudeTranscript {
             agent_id: report.agent_type.map(RecordText::into_owned).unwrap_or_default(),
         };
         let identity = identity(line, &format!("child {call_id}"), builder);
-        builder.fact(identity, line.at(), &started);
+        builder.add_event(identity, line.parse_time(), &started);
     }
 }
 
@@ -162,10 +164,10 @@ impl ChildCall<'_> {
             episode_id: None,
             usage: None,
         };
-        builder.fact(identity, line.at(), &completed);
+        builder.add_event(identity, line.parse_time(), &completed);
     }
 
-    pub(super) fn failed(
+    pub(super) fn add_failure(
         self,
         line: &ClaudeLine<'_>,
         error: String,
@@ -178,7 +180,7 @@ impl ChildCall<'_> {
             metadata: None,
             error,
         };
-        builder.fact(identity, line.at(), &failed);
+        builder.add_event(identity, line.parse_time(), &failed);
     }
 }
 
@@ -198,7 +200,7 @@ fn answered(
         input: line.tool_use_result.filter(|_| is_received).map(Raw::from),
     };
     let identity = identity(line, &format!("answer {call_id}"), builder);
-    builder.fact(identity, line.at(), &input);
+    builder.add_event(identity, line.parse_time(), &input);
 }
 
 /// Whether the call was let through, and whether a person or a rule decided so.
@@ -211,7 +213,7 @@ struct Ruling {
 }
 
 impl Ruling {
-    fn of(line: &ClaudeLine<'_>, permission_mode: Option<&str>) -> Ruling {
+    fn from_line(line: &ClaudeLine<'_>, permission_mode: Option<&str>) -> Ruling {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
         struct Permission<'a> {
@@ -272,16 +274,16 @@ struct ClaudeOutput {
 }
 
 impl ClaudeOutput {
-    fn of(raw: Option<&RawValue>) -> ClaudeOutput {
+    fn from_raw(raw: Option<&RawValue>) -> ClaudeOutput {
         let Some(raw) = raw else { return ClaudeOutput::default() };
         // A string stays as it is written, without decoding: it may be long.
         let list = Some(raw).filter(|raw| raw.get().starts_with('['));
-        let Some(blocks) = list.and_then(|list| blocks(list).ok()) else {
+        let Some(blocks) = list.and_then(|list| parse_blocks(list).ok()) else {
             return ClaudeOutput { json: Raw::from(raw), parts: Vec::new() };
         };
         let mut texts = Vec::new();
         let mut parts = Vec::new();
-        for part in content(&blocks).0 {
+        for part in collect_content(&blocks).0 {
             match part.text {
                 Some(text) => texts.push(text),
                 None => parts.push(part),
@@ -290,7 +292,7 @@ impl ClaudeOutput {
         ClaudeOutput { json: Raw::from_value(&texts.join("\n")).expect("a text encodes"), parts }
     }
 
-    fn text(&self) -> String {
+    fn plain_text(&self) -> String {
         self.json.text().unwrap_or_default()
     }
 }

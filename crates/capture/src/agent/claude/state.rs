@@ -5,9 +5,9 @@ use event::{Raw, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::line::{ClaudeLine, text};
-use super::wrapper::{ClaudeTextRole, said};
-use super::{ClaudeTranscript, identity, short};
+use super::line::{ClaudeLine, parse_text};
+use super::wrapper::{ClaudeTextRole, classify_text};
+use super::{ClaudeTranscript, identity, shorten_id};
 use crate::event_builder::EventBuilder;
 use crate::identity::EventIdentity;
 use crate::record::{RecordText, SourceRecord};
@@ -24,7 +24,7 @@ pub(super) struct Boundary {
 }
 
 impl ClaudeTranscript {
-    pub(super) fn system(
+    pub(super) fn parse_system(
         &mut self,
         record: &SourceRecord<'_>,
         line: &ClaudeLine<'_>,
@@ -37,7 +37,7 @@ impl ClaudeTranscript {
         match line.subtype.as_deref().unwrap_or_default() {
             // A hook that did not agree keeps the agent at work.
             "stop_hook_summary" if line.hook_errors.is_some_and(|list| list.get() != "[]") => {
-                builder.silent();
+                builder.count_silent();
             }
             // The TUI writes both, a headless run at most the hooks' summary. `turn_over` drops the
             // second.
@@ -45,7 +45,7 @@ impl ClaudeTranscript {
                 self.turn_over(line, StopReason::Completed, None, builder);
             }
             "compact_boundary" => self.boundary(record, line)?,
-            "api_error" => retry(line, builder)?,
+            "api_error" => add_retry(line, builder)?,
             // Words of the agent to its user.
             "local_command"
             | "informational"
@@ -55,11 +55,11 @@ impl ClaudeTranscript {
             | "agents_killed"
             | "scheduled_task_fire"
             | "microcompact_boundary" => {
-                let content = line.content.and_then(text);
-                note(line, content.as_deref().unwrap_or_default(), builder);
+                let content = line.content.and_then(parse_text);
+                add_note(line, content.as_deref().unwrap_or_default(), builder);
             }
-            "api_metrics" | "thinking" => builder.silent(),
-            subtype => builder.unknown(record, &format!("system {subtype}"), None),
+            "api_metrics" | "thinking" => builder.count_silent(),
+            subtype => builder.add_unknown(record, &format!("system {subtype}"), None),
         }
         Ok(())
     }
@@ -74,10 +74,10 @@ impl ClaudeTranscript {
     ) {
         // The next prompt clears the mark.
         if std::mem::replace(&mut self.state.is_turn_over, true) {
-            return builder.silent();
+            return builder.count_silent();
         }
         let identity = identity(line, "turn", builder);
-        builder.turn_completed(line.at(), identity, stop_reason, error);
+        builder.turn_completed(line.parse_time(), identity, stop_reason, error);
     }
 
     fn boundary(
@@ -94,10 +94,10 @@ impl ClaudeTranscript {
         let metadata: ClaudeMetadata = serde_json::from_str(metadata)?;
         // Not told yet: the summary comes in the next record, and a told event does not change.
         self.state.boundary = Some(Boundary {
-            uuid: line.uuid.as_deref().map(short),
+            uuid: line.uuid.as_deref().map(shorten_id),
             offset: record.offset,
             length: record.length,
-            at: line.at(),
+            at: line.parse_time(),
             tokens_before: metadata.pre_tokens,
         });
         Ok(())
@@ -116,7 +116,7 @@ impl ClaudeTranscript {
         builder.at_record(offset, length, |builder| {
             let identity = match uuid {
                 Some(uuid) => EventIdentity::everywhere(&[&uuid, "compaction"]),
-                None => EventIdentity::in_session(&["at", &builder.place(), "compaction"]),
+                None => EventIdentity::in_session(&["at", &builder.record_name(), "compaction"]),
             };
             builder.compacted(identity, at, summary, tokens_before);
         });
@@ -124,7 +124,7 @@ impl ClaudeTranscript {
     }
 
     /// A prompt that waits is only noted: it counts when it is handed over.
-    pub(super) fn queue(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
+    pub(super) fn note_queued(&mut self, line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) {
         #[derive(Serialize)]
         struct Queued<'a> {
             queued: &'a RawValue,
@@ -132,15 +132,15 @@ impl ClaudeTranscript {
         let is_new = line.operation.as_deref() == Some("enqueue");
         // The first prompt of a run without a screen passes through the queue, too.
         let is_news = is_new && builder.has_begun() && !self.state.is_left;
-        let Some(queued) = line.content.filter(|_| is_news) else { return builder.silent() };
+        let Some(queued) = line.content.filter(|_| is_news) else { return builder.count_silent() };
         let about = Raw::from_value(&Queued { queued }).ok();
         let note = Note { text: "a prompt waits".to_owned(), about };
         let identity = identity(line, "queue", builder);
-        let draft = builder.fact(identity, line.at(), &note);
+        let draft = builder.add_event(identity, line.parse_time(), &note);
         draft.text = Some(note.text);
     }
 
-    pub(super) fn titled(
+    pub(super) fn set_title(
         &mut self,
         line: &ClaudeLine<'_>,
         by_person: bool,
@@ -151,15 +151,19 @@ impl ClaudeTranscript {
         let title = titles.into_iter().flatten().next().map(|title| title.trim().to_owned());
         // Claude goes on making up titles after a person has named the session.
         if self.state.has_own_title && !by_person {
-            return builder.silent();
+            return builder.count_silent();
         }
         self.state.has_own_title |= by_person;
-        builder.settings(line.at(), SessionSettings { title, ..SessionSettings::default() });
+        builder
+            .settings(line.parse_time(), SessionSettings { title, ..SessionSettings::default() });
     }
 }
 
 /// A request that failed is made again.
-fn retry(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) -> Result<(), serde_json::Error> {
+fn add_retry(
+    line: &ClaudeLine<'_>,
+    builder: &mut EventBuilder<'_>,
+) -> Result<(), serde_json::Error> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct ClaudeFailure<'a> {
@@ -179,18 +183,18 @@ fn retry(line: &ClaudeLine<'_>, builder: &mut EventBuilder<'_>) -> Result<(), se
         error: error.clone(),
     };
     let identity = identity(line, "retry", builder);
-    builder.fact(identity, line.at(), &retry).text = Some(error);
+    builder.add_event(identity, line.parse_time(), &retry).text = Some(error);
     Ok(())
 }
 
 /// A command for the agent itself, what it printed, or a word of the agent to its user.
-pub(super) fn note(line: &ClaudeLine<'_>, content: &str, builder: &mut EventBuilder<'_>) {
+pub(super) fn add_note(line: &ClaudeLine<'_>, content: &str, builder: &mut EventBuilder<'_>) {
     // `local_command` wraps a command in the same tags as a user's message does.
-    let (text, about) = match said(content) {
+    let (text, about) = match classify_text(content) {
         ClaudeTextRole::Command(command) => (command, "command"),
         ClaudeTextRole::Output(output) => (output, "command output"),
         _ => (content.to_owned(), "agent"),
     };
     let identity = identity(line, "note", builder);
-    builder.note(identity, line.at(), about, text);
+    builder.add_note(identity, line.parse_time(), about, text);
 }

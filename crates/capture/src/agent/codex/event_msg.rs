@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::rollout::{
-    Completed, Duration, RolloutNotice as Message, TokenInfo, TurnContext, joined,
+    Completed, Duration, RolloutNotice as Message, TokenInfo, TurnContext, join_texts,
 };
-use super::{CodexOutcome, Rollout, Understood, step};
-use crate::event_builder::{ChildCall, EventBuilder, shown};
+use super::{CodexOutcome, Rollout, Understood, add_step_usage};
+use crate::event_builder::{ChildCall, EventBuilder, preview_text};
 use crate::identity::EventIdentity;
 use crate::limit::SHOWN_CHARS_MAX;
 use crate::thread_state::SessionSettings;
@@ -95,11 +95,11 @@ impl Rollout {
             }
             // Only rollouts without response items get here: the screen's words are all they have.
             "user_message" => {
-                self.prompt(Content::text(text(message.message)), at, builder);
+                self.add_prompt(Content::text(plain_text(message.message)), at, builder);
             }
-            "agent_message" => self.answer(None, text(message.message), at, builder),
+            "agent_message" => self.add_answer(None, plain_text(message.message), at, builder),
             "agent_reasoning" | "agent_reasoning_raw_content" => {
-                self.thinking(text(message.text), at, builder);
+                self.thinking(plain_text(message.text), at, builder);
             }
             // Earlier versions tell a command's end in an event of its own, which has the fields of
             // an item.
@@ -107,7 +107,7 @@ impl Rollout {
                 let is_patch = message.kind == "patch_apply_end";
                 let tool = if is_patch { "apply_patch" } else { "exec_command" };
                 let item = serde_json::from_str(json)?;
-                return self.command(&item, tool, message.turn_id.as_deref(), at, builder);
+                return self.parse_command(&item, tool, message.turn_id.as_deref(), at, builder);
             }
             // The history was summarised or taken back.
             "context_compacted" => return Ok(self.compaction_shown(at, builder)),
@@ -118,16 +118,16 @@ impl Rollout {
                 builder.settings(at, SessionSettings { title, ..SessionSettings::default() });
             }
             // Words to the user.
-            "error" => self.error(text(message.message), at, builder),
-            "stream_error" => self.retry(text(message.message), at, builder),
+            "error" => self.add_error(plain_text(message.message), at, builder),
+            "stream_error" => self.add_retry(plain_text(message.message), at, builder),
             "warning" | "deprecation_notice" | "background_event" | "guardian_warning" => {
-                self.note(text(message.message), &message.kind, at, builder);
+                self.add_note(plain_text(message.message), &message.kind, at, builder);
             }
             "entered_review_mode" | "exited_review_mode" => {
-                self.note(message.kind.replace('_', " "), &message.kind, at, builder);
+                self.add_note(message.kind.replace('_', " "), &message.kind, at, builder);
             }
             // Subagents, in their oldest form.
-            "collab_agent_spawn_end" => return self.spawned(json, at, builder),
+            "collab_agent_spawn_end" => return self.parse_spawn(json, at, builder),
             "collab_waiting_end" | "collab_close_end" | "collab_resume_end" => {
                 return Ok(CodexOutcome::Silent);
             }
@@ -142,14 +142,14 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
-        self.state.enter(turn_id.as_deref());
+        self.state.enter_turn(turn_id.as_deref());
         match turn_id {
             // A turn with a name is one fact, however often it is started.
             Some(turn_id) => builder.turn_started(at, &turn_id),
             None => {
                 builder.turn_opened(None);
                 let identity = self.state.identity(builder, "started");
-                builder.fact(identity, at, &TurnStarted::default());
+                builder.add_event(identity, at, &TurnStarted::default());
             }
         }
     }
@@ -213,7 +213,7 @@ impl Rollout {
             return Ok(CodexOutcome::Silent);
         }
         let identity = self.state.identity(builder, "usage");
-        let draft = step(identity, at, None, &info.last_token_usage, builder);
+        let draft = add_step_usage(identity, at, None, &info.last_token_usage, builder);
         if let Some(limits) = message.rate_limits.filter(|limits| limits.get() != "null") {
             draft.metadata.insert("rate_limits".to_owned(), Raw::from(limits));
         }
@@ -234,19 +234,21 @@ impl Rollout {
             "UserMessage" | "AgentMessage" | "Reasoning" if self.state.has_items => {
                 return Ok(CodexOutcome::Silent);
             }
-            "UserMessage" => self.prompt(Content::text(joined(item.content)), at, builder),
-            "AgentMessage" => self.answer(item.id.clone(), joined(item.content), at, builder),
-            "Reasoning" => self.thinking(lines(item.summary_text), at, builder),
+            "UserMessage" => self.add_prompt(Content::text(join_texts(item.content)), at, builder),
+            "AgentMessage" => {
+                self.add_answer(item.id.clone(), join_texts(item.content), at, builder)
+            }
+            "Reasoning" => self.thinking(join_lines(item.summary_text), at, builder),
             "CommandExecution" | "FileChange" => {
                 let tool = if item.changes.is_some() { "apply_patch" } else { "exec_command" };
-                return self.command(&item, tool, message.turn_id.as_deref(), at, builder);
+                return self.parse_command(&item, tool, message.turn_id.as_deref(), at, builder);
             }
             "ContextCompaction" => return Ok(self.compaction_shown(at, builder)),
             "SubAgentActivity" => return Ok(self.activity(&item, at, builder)),
             "CollabAgentToolCall" => return Ok(self.collaboration(&item, at, builder)),
             "EnteredReviewMode" | "ExitedReviewMode" => {
                 let text = item.kind.replace("ReviewMode", " review mode").to_lowercase();
-                self.note(text, &item.kind, at, builder);
+                self.add_note(text, &item.kind, at, builder);
             }
             kind if SILENT_ITEMS.contains(&kind) => return Ok(CodexOutcome::Silent),
             kind => return Ok(CodexOutcome::Unknown(format!("item_completed {kind}"))),
@@ -256,7 +258,7 @@ impl Rollout {
 
     /// A command or a patch: the model's own call, which gets its exit code from here, or one of
     /// the calls of a program that the model has written.
-    fn command(
+    fn parse_command(
         &mut self,
         item: &Completed<'_>,
         tool: &str,
@@ -270,17 +272,17 @@ impl Rollout {
         if let Some(open) = self.state.calls.get(&id) {
             // The call has returned while its command ran on, so this is the command's end.
             if open.more.running.is_some() {
-                self.over(item.result(id), turn_id, at, builder);
+                self.finish_command(item.tool_result(id), turn_id, at, builder);
                 return Ok(CodexOutcome::Added);
             }
             open.more.exit_code = item.exit_code;
-            open.more.duration_ms = item.duration.map(Duration::millis);
+            open.more.duration_ms = item.duration.map(Duration::as_millis);
             open.more.is_declined = item.has_status("declined");
             return Ok(CodexOutcome::Silent);
         }
         // In code mode one `exec` cell runs many commands, each with an id `exec-<uuid>` that no
         // call has. Any other item without an open call repeats what its response items told.
-        let program = self.state.program();
+        let program = self.state.running_program();
         let is_own = program.is_some() || id.starts_with(RUN_BY_PROGRAM) || !self.state.has_items;
         if !is_own {
             return Ok(CodexOutcome::Silent);
@@ -293,16 +295,16 @@ impl Rollout {
         let call =
             ToolCall { call_id: id.clone(), tool: tool.to_owned(), input, ..ToolCall::default() };
         let identity = self.state.identity(builder, "command");
-        let draft = builder.call(identity, at, &call);
+        let draft = builder.add_call(identity, at, &call);
         draft.parent_id = program;
         // One that runs in the background may end long after its turn.
         let turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
         draft.turn_id.clone_from(&turn_id);
         let call_event_id = draft.id;
-        let (mut result, text) = item.result(id);
+        let (mut result, text) = item.tool_result(id);
         result.tool = Some(tool.to_owned());
         let identity = self.state.identity(builder, "command result");
-        let draft = builder.fact(identity, at, &result);
+        let draft = builder.add_event(identity, at, &result);
         draft.text = text;
         draft.parent_id = Some(call_event_id);
         draft.turn_id = turn_id;
@@ -310,7 +312,7 @@ impl Rollout {
     }
 
     /// A command that had gone on behind its call has ended.
-    pub(super) fn over(
+    pub(super) fn finish_command(
         &mut self,
         (result, text): (ToolResult, Option<String>),
         turn_id: Option<&str>,
@@ -319,7 +321,7 @@ impl Rollout {
     ) {
         let Some(call) = self.state.calls.close(&result.call_id) else { return };
         let identity = self.state.identity(builder, "command over");
-        let draft = builder.fact(identity, at, &result);
+        let draft = builder.add_event(identity, at, &result);
         draft.text = text;
         draft.parent_id = Some(call.event_id);
         draft.turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
@@ -346,7 +348,7 @@ impl Rollout {
     fn rolled_back(&mut self, turns: u64, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let effective = self.state.take_back(turns);
         let identity = self.state.identity(builder, "rewind");
-        builder.rewound(identity, at, effective);
+        builder.add_rewind(identity, at, effective);
     }
 
     fn thread_settings(
@@ -369,19 +371,19 @@ impl Rollout {
         Ok(CodexOutcome::Added)
     }
 
-    fn error(&mut self, message: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn add_error(&mut self, message: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let identity = self.state.identity(builder, "error");
-        builder.error(identity, at, &ErrorRaised { message, ..ErrorRaised::default() });
+        builder.add_error(identity, at, &ErrorRaised { message, ..ErrorRaised::default() });
     }
 
-    fn retry(&mut self, error: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn add_retry(&mut self, error: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let identity = self.state.identity(builder, "retry");
         let text = error.clone();
         let retry = Retry { scope: "model".to_owned(), error, ..Retry::default() };
-        builder.fact(identity, at, &retry).text = Some(text);
+        builder.add_event(identity, at, &retry).text = Some(text);
     }
 
-    fn note(
+    fn add_note(
         &mut self,
         text: String,
         about: &str,
@@ -389,7 +391,7 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) {
         let identity = self.state.identity(builder, "note");
-        builder.note(identity, at, about, text);
+        builder.add_note(identity, at, about, text);
     }
 
     /// What a subagent does, seen from its parent.
@@ -435,7 +437,7 @@ impl Rollout {
     }
 
     /// The oldest form: an event of its own.
-    fn spawned(
+    fn parse_spawn(
         &mut self,
         json: &str,
         at: Option<Time>,
@@ -490,7 +492,7 @@ impl Completed<'_> {
     }
 
     /// How a command ended and what it printed, and how much of that is shown.
-    fn result(&self, call_id: String) -> (ToolResult, Option<String>) {
+    fn tool_result(&self, call_id: String) -> (ToolResult, Option<String>) {
         // A declined command never ran and a patch has no exit code, so the status goes first.
         let outcome = match self.exit_code {
             _ if self.has_status("declined") => Outcome::Rejected,
@@ -505,19 +507,19 @@ impl Completed<'_> {
             call_id,
             outcome,
             output: output.map(Raw::from),
-            duration_ms: self.duration.map(Duration::millis),
+            duration_ms: self.duration.map(Duration::as_millis),
             exit_code: self.exit_code,
             ..ToolResult::default()
         };
-        (result, text.map(|text| shown(&text)))
+        (result, text.map(|text| preview_text(&text)))
     }
 }
 
-fn text(raw: Option<&RawValue>) -> String {
+fn plain_text(raw: Option<&RawValue>) -> String {
     raw.and_then(json::text).unwrap_or_default()
 }
 
-fn lines(raw: Option<&RawValue>) -> String {
+fn join_lines(raw: Option<&RawValue>) -> String {
     let lines: Option<Vec<String>> = raw.and_then(|raw| json::read(raw.get()).ok());
     lines.unwrap_or_default().join("\n")
 }

@@ -7,11 +7,11 @@ use event::{Raw, Time, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::rollout::{self, CodexItem, joined};
+use super::rollout::{self, CodexItem, join_texts};
 use super::state::Ran;
 use super::{CodexOutcome, Rollout, Understood};
 use crate::agent::calls::Call;
-use crate::event_builder::{EventBuilder, shown};
+use crate::event_builder::{EventBuilder, preview_text};
 use crate::limit::SHOWN_CHARS_MAX;
 
 /// Items that say nothing to people: definitions, and what only the model can read.
@@ -53,7 +53,7 @@ const LOOKS_AFTER: &str = "write_stdin";
 const PROGRAM: &str = "exec";
 
 impl Rollout {
-    pub(super) fn item(
+    pub(super) fn parse_item(
         &mut self,
         json: &str,
         at: Option<Time>,
@@ -65,24 +65,26 @@ impl Rollout {
         }
         match (item.kind.as_str(), item.role.as_deref()) {
             ("message", Some("assistant")) => {
-                self.answer(item.id, joined(item.content), at, builder);
+                self.add_answer(item.id, join_texts(item.content), at, builder);
             }
             ("message", Some("user")) => self.user_message(&item, at, builder),
             // Developer messages are instructions; an `agent_message` is what another agent says.
             ("message", Some(_)) | ("agent_message", _) => {
                 // A subagent that got its task this way has none in its first prompt.
                 self.state.has_task |= item.kind == "agent_message";
-                self.context(joined(item.content), at, builder);
+                self.add_context(join_texts(item.content), at, builder);
             }
             ("reasoning", _) => self.reasoning(&item, at, builder),
             // Calls and outputs, in the forms of all versions.
             ("function_call" | "custom_tool_call" | "tool_search_call" | "local_shell_call", _) => {
-                self.call(item, at, builder);
+                self.parse_call(item, at, builder);
             }
             ("function_call_output" | "custom_tool_call_output" | "tool_search_output", _) => {
-                self.result(&item, at, builder);
+                self.parse_result(&item, at, builder);
             }
-            ("web_search_call" | "image_generation_call", _) => self.done(item, at, builder),
+            ("web_search_call" | "image_generation_call", _) => {
+                self.parse_finished_call(item, at, builder)
+            }
             _ => return Ok(CodexOutcome::Unknown(item.kind)),
         }
         // Set only here: definitions and bookkeeping must not make the response items own the talk.
@@ -90,7 +92,7 @@ impl Rollout {
         Ok(CodexOutcome::Added)
     }
 
-    pub(super) fn answer(
+    pub(super) fn add_answer(
         &mut self,
         id: Option<String>,
         text: String,
@@ -98,10 +100,10 @@ impl Rollout {
         builder: &mut EventBuilder<'_>,
     ) {
         let identity = self.state.identity(builder, "message");
-        let message_id = id.unwrap_or_else(|| builder.place());
+        let message_id = id.unwrap_or_else(|| builder.record_name());
         let content = Content::text(text);
         let message = AssistantMessage { message_id, content, ..AssistantMessage::default() };
-        self.state.last_said = Some(builder.message(identity, at, &message).id);
+        self.state.last_said = Some(builder.add_message(identity, at, &message).id);
     }
 
     pub(super) fn thinking(
@@ -121,21 +123,21 @@ impl Rollout {
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
-        let summary = joined(item.summary);
-        let content = joined(item.content);
+        let summary = join_texts(item.summary);
+        let content = join_texts(item.content);
         // `content` has the thoughts themselves, which most models do not give away.
         let text = if content.is_empty() { summary } else { content };
         self.thinking(text, at, builder);
     }
 
-    pub(super) fn context(
+    pub(super) fn add_context(
         &mut self,
         text: String,
         at: Option<Time>,
         builder: &mut EventBuilder<'_>,
     ) {
         let identity = self.state.identity(builder, "context");
-        builder.context(identity, at, None, text);
+        builder.add_context(identity, at, None, text);
     }
 
     /// A user's message holds what was typed, what the agent added, or both.
@@ -148,14 +150,14 @@ impl Rollout {
         let kinds = item.part_kinds();
         let mut typed = Vec::new();
         let mut injected = Vec::new();
-        for (number, part) in rollout::parts(item.content).into_iter().enumerate() {
+        for (number, part) in rollout::parse_parts(item.content).into_iter().enumerate() {
             let text = part.text.unwrap_or_default();
             // `unknown` says nothing: the text itself decides then.
             let kind = kinds.get(number).map(String::as_str).filter(|kind| *kind != "unknown");
             let is_typed =
                 kind.map_or_else(|| !is_injected(&text), |kind| kind.starts_with("user."));
             match part.kind.as_str() {
-                "input_image" | "image" => typed.push(image()),
+                "input_image" | "image" => typed.push(image_part()),
                 _ if is_typed => {
                     let (editor, text) = without_editor(&text);
                     injected.extend(editor.map(str::to_owned));
@@ -165,15 +167,15 @@ impl Rollout {
             }
         }
         if !injected.is_empty() {
-            self.context(injected.join("\n"), at, builder);
+            self.add_context(injected.join("\n"), at, builder);
         }
         if !typed.is_empty() {
-            self.prompt(Content(typed), at, builder);
+            self.add_prompt(Content(typed), at, builder);
         }
     }
 
     /// What a person typed, or the task of a subagent.
-    pub(super) fn prompt(
+    pub(super) fn add_prompt(
         &mut self,
         content: Content,
         at: Option<Time>,
@@ -185,7 +187,7 @@ impl Rollout {
             self.state.has_task = true;
             // Known by the same name as a prompt: it may repeat one of the parent's.
             let identity = self.state.identity(builder, "prompt");
-            builder.context(identity, at, None, content.joined_text());
+            builder.add_context(identity, at, None, content.joined_text());
             return;
         }
         // A version that names turns has opened this one by now.
@@ -193,25 +195,30 @@ impl Rollout {
             builder.turn_opened(None);
         }
         // Before the prompt is told: a rollback goes to what stood in front of it.
-        self.state.mark(builder, at);
+        self.state.mark_prompt(builder, at);
         let identity = self.state.identity(builder, "prompt");
-        self.state.last_said = Some(builder.prompt(identity, at, content).id);
+        self.state.last_said = Some(builder.add_prompt(identity, at, content).id);
     }
 
-    fn call(&mut self, item: CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn parse_call(
+        &mut self,
+        item: CodexItem<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let call_id = item.call_id.or(item.id).unwrap_or_default();
-        let tool = item.name.unwrap_or_else(|| tool_of(&item.kind).to_owned());
+        let tool = item.name.unwrap_or_else(|| tool_name(&item.kind).to_owned());
         // Functions have `arguments`, custom tools `input`, the local shell an `action`.
-        let input = input(item.arguments.or(item.input).or(item.action));
+        let input = parse_input(item.arguments.or(item.input).or(item.action));
         let mut call = self.told_call(call_id, tool, input.clone(), at, builder);
         // Code mode: a single tool, and its input is a program in JavaScript.
         call.more.is_program = call.tool == PROGRAM && item.kind == "custom_tool_call";
         call.more.asks = call.tool == ASKING;
         if call.more.asks {
-            builder.asked(at, &call.call_id, &questions(&input));
+            builder.open_question(at, &call.call_id, &questions(&input));
         }
-        call.more.process = process(&call.tool, &input);
-        call.task = task(&call.tool, &input);
+        call.more.process = process_id(&call.tool, &input);
+        call.task = subagent_task(&call.tool, &input);
         self.state.calls.open(call);
     }
 
@@ -225,20 +232,25 @@ impl Rollout {
     ) -> Call<Ran> {
         let identity = self.state.identity(builder, "call");
         let call = ToolCall { call_id, tool, input, ..ToolCall::default() };
-        let event_id = builder.call(identity, at, &call).id;
+        let event_id = builder.add_call(identity, at, &call).id;
         self.state.last_said = Some(event_id);
         let ToolCall { call_id, tool, .. } = call;
         Call { call_id, event_id, tool, task: None, more: Ran::default() }
     }
 
-    fn result(&mut self, item: &CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn parse_result(
+        &mut self,
+        item: &CodexItem<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let call_id = item.call_id.clone().unwrap_or_default();
         let open = self.state.calls.close(&call_id);
         let output = item.output.or(item.tools);
-        let head = output.map(head).unwrap_or_default();
+        let head = output.map(parse_output).unwrap_or_default();
         let mut exit_code = head.exit_code;
         let mut duration_ms = None;
-        let mut outcome = head.outcome();
+        let mut outcome = head.tool_outcome();
         // The item of the command came before, and knows more than the words of the output.
         if let Some(open) = &open {
             exit_code = open.more.exit_code.or(exit_code);
@@ -257,12 +269,12 @@ impl Rollout {
             output: output.map(Raw::from),
             duration_ms,
             exit_code,
-            background: self.goes_on(open.as_ref(), &head) && exit_code.is_none(),
+            background: self.is_still_running(open.as_ref(), &head) && exit_code.is_none(),
             ..ToolResult::default()
         };
         let identity = self.state.identity(builder, "result");
-        let draft = builder.fact(identity, at, &result);
-        draft.text = Some(shown(&head.text));
+        let draft = builder.add_event(identity, at, &result);
+        draft.text = Some(preview_text(&head.text));
         draft.parent_id = open.as_ref().map(|open| open.event_id);
         let result_id = draft.id;
         self.state.last_said = Some(result_id);
@@ -274,7 +286,7 @@ impl Rollout {
             open.more.process = head.process;
             self.state.calls.open(open);
         } else if open.more.asks {
-            builder.answered(at, "", &result);
+            builder.close_question(at, "", &result);
         } else if exit_code.is_some() {
             // The code in the output of `write_stdin` is that of the process it looks after.
             self.process_over(open.more.process, exit_code, at, builder);
@@ -283,7 +295,7 @@ impl Rollout {
 
     /// Whether a command goes on behind its call, and its end will be told: looking after it is no
     /// command, and earlier versions tell no ends.
-    fn goes_on(&self, call: Option<&Call<Ran>>, head: &CodexOutputHead) -> bool {
+    fn is_still_running(&self, call: Option<&Call<Ran>>, head: &CodexOutputHead) -> bool {
         let is_command = call.is_some_and(|call| call.more.process.is_none());
         is_command && head.process.is_some() && self.state.tells_ends
     }
@@ -305,19 +317,24 @@ impl Rollout {
             _ => Outcome::Error,
         };
         let result = ToolResult { call_id, outcome, exit_code, ..ToolResult::default() };
-        self.over((result, None), None, at, builder);
+        self.finish_command((result, None), None, at, builder);
     }
 
     /// A call that the model's own service has answered: no result follows.
-    fn done(&mut self, item: CodexItem<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
-        let call_id = item.call_id.or(item.id).unwrap_or_else(|| builder.place());
-        let input = input(item.action);
-        let open = self.told_call(call_id, tool_of(&item.kind).to_owned(), input, at, builder);
+    fn parse_finished_call(
+        &mut self,
+        item: CodexItem<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
+        let call_id = item.call_id.or(item.id).unwrap_or_else(|| builder.record_name());
+        let input = parse_input(item.action);
+        let open = self.told_call(call_id, tool_name(&item.kind).to_owned(), input, at, builder);
         let is_failed = item.status.and_then(json::text).is_some_and(|status| status == "failed");
         let outcome = if is_failed { Outcome::Error } else { Outcome::Ok };
         let result = ToolResult { call_id: open.call_id, outcome, ..ToolResult::default() };
         let identity = self.state.identity(builder, "result");
-        builder.fact(identity, at, &result).parent_id = Some(open.event_id);
+        builder.add_event(identity, at, &result).parent_id = Some(open.event_id);
     }
 }
 
@@ -340,11 +357,11 @@ fn text_part(text: &str) -> ContentPart {
 }
 
 /// Its bytes stay in the record, which is kept.
-fn image() -> ContentPart {
+fn image_part() -> ContentPart {
     ContentPart { kind: "image".to_owned(), ..ContentPart::default() }
 }
 
-fn tool_of(kind: &str) -> &str {
+fn tool_name(kind: &str) -> &str {
     match kind {
         "local_shell_call" => "local_shell",
         "web_search_call" => "web_search",
@@ -355,7 +372,7 @@ fn tool_of(kind: &str) -> &str {
 }
 
 /// Arguments come as JSON within a text; as an object they can be read by everybody.
-fn input(raw: Option<&RawValue>) -> Raw {
+fn parse_input(raw: Option<&RawValue>) -> Raw {
     let Some(raw) = raw else { return Raw::null() };
     // Programs and patches are no objects and stay the texts they are.
     let within = json::text(raw).filter(|text| text.trim_start().starts_with('{'));
@@ -363,7 +380,7 @@ fn input(raw: Option<&RawValue>) -> Raw {
 }
 
 /// What a subagent is asked to do.
-fn task(tool: &str, input: &Raw) -> Option<String> {
+fn subagent_task(tool: &str, input: &Raw) -> Option<String> {
     #[derive(Deserialize)]
     struct Spawned {
         message: Option<String>,
@@ -372,7 +389,7 @@ fn task(tool: &str, input: &Raw) -> Option<String> {
 }
 
 /// The process that a call looks after.
-fn process(tool: &str, input: &Raw) -> Option<u64> {
+fn process_id(tool: &str, input: &Raw) -> Option<u64> {
     #[derive(Deserialize)]
     struct LooksAfter {
         session_id: u64,
@@ -414,7 +431,7 @@ struct CodexOutputHead {
 }
 
 impl CodexOutputHead {
-    fn outcome(&self) -> Outcome {
+    fn tool_outcome(&self) -> Outcome {
         match (self.is_aborted, self.is_failed) {
             (true, _) => Outcome::Canceled,
             (_, true) => Outcome::Error,
@@ -432,7 +449,7 @@ const FAILED: &str = "Script failed";
 const ABORTED: &str = "aborted by user";
 
 /// An output is a text, parts, or an object with a content; older texts are JSON themselves.
-fn head(output: &RawValue) -> CodexOutputHead {
+fn parse_output(output: &RawValue) -> CodexOutputHead {
     #[derive(Deserialize)]
     struct Wrapped<'a> {
         #[serde(default, borrow)]
@@ -440,14 +457,19 @@ fn head(output: &RawValue) -> CodexOutputHead {
         success: Option<bool>,
     }
     if let Some(text) = json::string_prefix(output.get(), SHOWN_CHARS_MAX + 1) {
-        return if text.starts_with("{\"") { head_within(output, text) } else { head_of(text) };
+        return if text.starts_with("{\"") {
+            head_within(output, text)
+        } else {
+            parse_output_text(text)
+        };
     }
     let wrapped = output.get().starts_with('{').then(|| serde_json::from_str(output.get()));
     match wrapped {
-        Some(Ok(Wrapped { content, success })) => {
-            CodexOutputHead { is_failed: success == Some(false), ..head_of(joined(content)) }
-        }
-        _ => head_of(joined(Some(output))),
+        Some(Ok(Wrapped { content, success })) => CodexOutputHead {
+            is_failed: success == Some(false),
+            ..parse_output_text(join_texts(content))
+        },
+        _ => parse_output_text(join_texts(Some(output))),
     }
 }
 
@@ -467,14 +489,14 @@ fn head_within(output: &RawValue, beginning: String) -> CodexOutputHead {
     let within = json::text(output).and_then(|text| json::read::<Within>(&text).ok());
     match within {
         Some(within) => {
-            let head = head_of(within.output);
+            let head = parse_output_text(within.output);
             CodexOutputHead { exit_code: within.metadata.exit_code.or(head.exit_code), ..head }
         }
-        None => head_of(beginning),
+        None => parse_output_text(beginning),
     }
 }
 
-fn head_of(text: String) -> CodexOutputHead {
+fn parse_output_text(text: String) -> CodexOutputHead {
     let mut head =
         CodexOutputHead { is_aborted: text.starts_with(ABORTED), ..CodexOutputHead::default() };
     head.is_failed = text.starts_with(FAILED);

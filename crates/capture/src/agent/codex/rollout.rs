@@ -23,7 +23,7 @@ pub(super) struct CodexLine<'a> {
 }
 
 impl CodexLine<'_> {
-    pub(super) fn at(&self) -> Option<Time> {
+    pub(super) fn parse_time(&self) -> Option<Time> {
         // Raw, so that a timestamp of another type costs the time and not the line.
         self.timestamp.and_then(|at| at.get().trim_matches('"').parse().ok())
     }
@@ -67,13 +67,13 @@ impl Meta<'_> {
     }
 
     pub(super) fn is_child(&self) -> bool {
-        self.thread_source.as_deref() == Some("subagent") || self.spawned().is_some()
+        self.thread_source.as_deref() == Some("subagent") || self.parse_subagent().is_some()
     }
 
     /// The thread it works for.
-    pub(super) fn parent(&self) -> Option<String> {
+    pub(super) fn parent_thread(&self) -> Option<String> {
         // The most exact first: the root is the parent of a direct child only.
-        let spawned = self.spawned().and_then(|subagent| subagent.thread_spawn);
+        let spawned = self.parse_subagent().and_then(|subagent| subagent.thread_spawn);
         let root = self.session_id.clone().filter(|root| Some(root) != self.id.as_ref());
         self.parent_thread_id
             .clone()
@@ -81,7 +81,7 @@ impl Meta<'_> {
             .or(root)
     }
 
-    fn spawned(&self) -> Option<CodexSubagent> {
+    fn parse_subagent(&self) -> Option<CodexSubagent> {
         #[derive(Deserialize)]
         struct CodexSource {
             subagent: Option<CodexSubagent>,
@@ -181,7 +181,7 @@ pub(super) struct CodexPart {
 }
 
 /// The parts of a content, which older versions give as plain text.
-pub(super) fn parts(content: Option<&RawValue>) -> Vec<CodexPart> {
+pub(super) fn parse_parts(content: Option<&RawValue>) -> Vec<CodexPart> {
     let Some(content) = content else { return Vec::new() };
     if let Some(text) = json::text(content) {
         return vec![CodexPart { kind: "text".to_owned(), text: Some(text) }];
@@ -190,8 +190,9 @@ pub(super) fn parts(content: Option<&RawValue>) -> Vec<CodexPart> {
 }
 
 /// All texts of a content, one after the other.
-pub(super) fn joined(content: Option<&RawValue>) -> String {
-    let texts: Vec<String> = parts(content).into_iter().filter_map(|part| part.text).collect();
+pub(super) fn join_texts(content: Option<&RawValue>) -> String {
+    let texts: Vec<String> =
+        parse_parts(content).into_iter().filter_map(|part| part.text).collect();
     texts.join("\n")
 }
 
@@ -266,7 +267,7 @@ pub(super) struct Duration {
 }
 
 impl Duration {
-    pub(super) fn millis(self) -> u64 {
+    pub(super) fn as_millis(self) -> u64 {
         // Both numbers are the file's: they may be anything.
         self.secs.saturating_mul(1_000).saturating_add(self.nanos / 1_000_000)
     }
@@ -299,7 +300,7 @@ pub(super) struct CodexTokens {
 impl CodexTokens {
     /// As everybody counts them: what was cached is no input any more. Some servers count it
     /// beside the input from the start, which shows where there is more of it.
-    pub(super) fn usage(&self) -> event::payload::TokenUsage {
+    pub(super) fn token_usage(&self) -> event::payload::TokenUsage {
         // Caches are part of `input_tokens` in the real API and must not be counted twice.
         let cached = self.cached_input_tokens.saturating_add(self.cache_write_input_tokens);
         let input = self.input_tokens.checked_sub(cached).unwrap_or(self.input_tokens);

@@ -80,7 +80,7 @@ pub(super) struct Ran {
 
 impl CodexState {
     /// A turn goes on, or the next one begins.
-    pub(super) fn enter(&mut self, turn: Option<&str>) {
+    pub(super) fn enter_turn(&mut self, turn: Option<&str>) {
         // A longer id would fill the saved state. The turn then goes on under the name it had.
         let turn = turn.filter(|turn| turn.len() <= ID_BYTES_MAX);
         if turn.is_some() && turn != self.turn.id.as_deref() {
@@ -98,7 +98,7 @@ impl CodexState {
     pub(super) fn identity(&mut self, builder: &EventBuilder<'_>, sort: &str) -> EventIdentity {
         // The first versions name no turns: the place in the file is all there is.
         let Some(turn) = &self.turn.id else {
-            return EventIdentity::in_session(&[sort, &builder.place()]);
+            return EventIdentity::in_session(&[sort, &builder.record_name()]);
         };
         // `entry` alone would need an owned key for every line.
         let count = match self.turn.counts.get_mut(sort) {
@@ -110,7 +110,7 @@ impl CodexState {
     }
 
     /// The identity of a fact that the agent names within the turn.
-    pub(super) fn named(&self, sort: &str, name: &str) -> EventIdentity {
+    pub(super) fn turn_identity(&self, sort: &str, name: &str) -> EventIdentity {
         match &self.turn.id {
             Some(turn) => EventIdentity::everywhere(&[turn, sort, name]),
             None => EventIdentity::in_session(&[sort, name]),
@@ -118,17 +118,17 @@ impl CodexState {
     }
 
     /// The program that is running.
-    pub(super) fn program(&self) -> Option<EventId> {
+    pub(super) fn running_program(&self) -> Option<EventId> {
         // In code mode the commands of a cell do not name its call: it is the newest open one.
         self.calls.iter().find(|call| call.more.is_program).map(|call| call.event_id)
     }
 
     /// A prompt can be rewound: the session then goes on behind the event before it.
-    pub(super) fn mark(&mut self, builder: &mut EventBuilder<'_>, at: Option<Time>) {
+    pub(super) fn mark_prompt(&mut self, builder: &mut EventBuilder<'_>, at: Option<Time>) {
         if self.marks.len() == MARKS_MAX {
             self.marks.pop_front();
         }
-        self.marks.push_back(self.last_said.or_else(|| builder.last(at)));
+        self.marks.push_back(self.last_said.or_else(|| builder.last_event(at)));
     }
 
     /// Takes the last turns back; the last thing that still holds, as far as it is known.

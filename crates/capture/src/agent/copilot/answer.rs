@@ -13,13 +13,14 @@ use crate::identity::EventIdentity;
 
 impl CopilotLog {
     /// One record is one answer: thoughts, words and calls, in this order.
-    pub(super) fn answer(
+    pub(super) fn parse_answer(
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let CopilotAnswer { message_id, content, reasoning_text, tool_requests } = line.read()?;
-        let at = line.at();
+        let CopilotAnswer { message_id, content, reasoning_text, tool_requests } =
+            line.parse_data()?;
+        let at = line.parse_time();
         let mut block = 0;
         if let Some(thinking) = reasoning_text.filter(|thinking| !thinking.is_empty()) {
             let message_id = message_id.clone();
@@ -32,12 +33,12 @@ impl CopilotLog {
             let (message_id, content) = (message_id.clone(), Content::text(content));
             let message =
                 AssistantMessage { message_id, block, content, ..AssistantMessage::default() };
-            builder.message(line.identity("message"), at, &message);
+            builder.add_message(line.identity("message"), at, &message);
             block += 1;
         }
         // By this the end of the request decides whether the turn is over.
         let requests = tool_requests.unwrap_or_default();
-        self.state.talk(line.agent()).wants_tools = Some(!requests.is_empty());
+        self.state.open_thread(line.agent_id()).wants_tools = Some(!requests.is_empty());
         for request in requests {
             let call = ToolCall {
                 call_id: request.tool_call_id,
@@ -47,7 +48,7 @@ impl CopilotLog {
                 block,
                 ..ToolCall::default()
             };
-            self.call(line, call, builder);
+            self.open_call(line, call, builder);
             block += 1;
         }
         Ok(())
@@ -55,10 +56,10 @@ impl CopilotLog {
 
     /// What the agent calls a turn is one request to the model.
     pub(super) fn step_started(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) {
-        self.state.talk(line.agent()).wants_tools = None;
-        let model = builder.known().model.clone();
+        self.state.open_thread(line.agent_id()).wants_tools = None;
+        let model = builder.known_settings().model.clone();
         let started = StepStarted { model, ..StepStarted::default() };
-        builder.fact(line.identity(""), line.at(), &started);
+        builder.add_event(line.identity(""), line.parse_time(), &started);
     }
 
     /// An answer that wants no tools is the last of its turn.
@@ -67,7 +68,7 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> CopilotOutcome {
-        let talk = self.state.talk(line.agent());
+        let talk = self.state.open_thread(line.agent_id());
         // Without an answer (`None`) the request failed or was cut off, and an abort has closed the
         // turn itself.
         if talk.wants_tools != Some(false) || !talk.is_turn_open {
@@ -77,12 +78,12 @@ impl CopilotLog {
         CopilotOutcome::Added
     }
 
-    pub(super) fn usage(
+    pub(super) fn parse_usage(
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let UsageRecord { usage } = line.read()?;
+        let UsageRecord { usage } = line.parse_data()?;
         // A fork copies the usage as well: its id is the same in every copy (1.0.102).
         let identity = match &usage.accounting {
             Some(accounting) => EventIdentity::everywhere(&[
@@ -92,7 +93,7 @@ impl CopilotLog {
             ]),
             None => line.identity("usage"),
         };
-        self.step_completed(identity, line.at(), &usage, builder);
+        self.step_completed(identity, line.parse_time(), &usage, builder);
         Ok(())
     }
 
@@ -115,11 +116,11 @@ impl CopilotLog {
             ..TokenUsage::default()
         };
         let step = StepCompleted {
-            model: used.model.clone().or_else(|| builder.known().model.clone()),
+            model: used.model.clone().or_else(|| builder.known_settings().model.clone()),
             response_id: used.api_call_id.clone(),
             usage: Some(usage),
             ..StepCompleted::default()
         };
-        builder.fact(identity, at, &step);
+        builder.add_event(identity, at, &step);
     }
 }

@@ -24,15 +24,15 @@ pub(super) struct CopilotLine<'a> {
 }
 
 impl<'a> CopilotLine<'a> {
-    pub(super) fn at(&self) -> Option<Time> {
+    pub(super) fn parse_time(&self) -> Option<Time> {
         self.timestamp.and_then(|at| at.get().trim_matches('"').parse().ok())
     }
 
-    pub(super) fn agent(&self) -> Option<&str> {
+    pub(super) fn agent_id(&self) -> Option<&str> {
         self.agent_id.as_deref()
     }
 
-    pub(super) fn read<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
+    pub(super) fn parse_data<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.data.get())
     }
 
@@ -49,14 +49,14 @@ pub(super) fn first_session(head: &[u8]) -> Option<String> {
     struct Start {
         session_id: String,
     }
-    let line = first(head)?;
+    let line = first_line(head)?;
     let line: CopilotLine<'_> = serde_json::from_str(&line).ok()?;
-    line.read::<Start>().ok().map(|start| start.session_id)
+    line.parse_data::<Start>().ok().map(|start| start.session_id)
 }
 
 /// What copies of a log have in common.
 pub(super) fn first_id(head: &[u8]) -> Option<String> {
-    let line = first(head)?;
+    let line = first_line(head)?;
     serde_json::from_str::<CopilotLine<'_>>(&line).ok().map(|line| line.id)
 }
 
@@ -81,7 +81,7 @@ fn behind_title(titled: &str) -> Option<(&str, &str)> {
     ends.filter_map(|id| id.split_once(')')).find(|(_, rest)| goes_on(rest))
 }
 
-fn first(head: &[u8]) -> Option<String> {
+fn first_line(head: &[u8]) -> Option<String> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     Some(String::from_utf8_lossy(line).into_owned())
 }

@@ -39,7 +39,7 @@ pub(super) struct Asking {
 }
 
 impl CopilotState {
-    pub(super) fn talk(&mut self, agent: Option<&str>) -> &mut CopilotThread {
+    pub(super) fn open_thread(&mut self, agent: Option<&str>) -> &mut CopilotThread {
         // An id that is too long for the state shares the session's own talk.
         let Some(agent) = agent.filter(|agent| agent.len() <= ID_BYTES_MAX) else {
             return &mut self.main;
@@ -56,7 +56,7 @@ impl CopilotState {
     }
 
     /// A subagent has ended.
-    pub(super) fn forget(&mut self, agent: &str) {
+    pub(super) fn end_thread(&mut self, agent: &str) {
         self.subagents.retain(|(known, _)| known != agent);
     }
 }

@@ -13,7 +13,7 @@ use super::log::{
 };
 use super::state::Asking;
 use crate::agent::calls::Call;
-use crate::event_builder::{EventBuilder, shown};
+use crate::event_builder::{EventBuilder, preview_text};
 use crate::identity::EventIdentity;
 use crate::limit::SHOWN_CHARS_MAX;
 
@@ -27,23 +27,27 @@ const TASK: &str = "task";
 const MADE_UP: &str = "resumed";
 
 impl CopilotLog {
-    pub(super) fn call(
+    pub(super) fn open_call(
         &mut self,
         line: &CopilotLine<'_>,
         call: ToolCall,
         builder: &mut EventBuilder<'_>,
     ) {
         // The same whether the answer tells of it or, without one, its beginning.
-        let turn = self.state.talk(line.agent()).turn.clone().unwrap_or_default();
+        let turn = self.state.open_thread(line.agent_id()).turn.clone().unwrap_or_default();
         let identity = EventIdentity::everywhere(&["call", &turn, &call.call_id]);
-        let event_id = builder.call(identity, line.at(), &call).id;
+        let event_id = builder.add_call(identity, line.parse_time(), &call).id;
         let ToolCall { call_id, tool, input, .. } = call;
         let (mut task, asks) = (None, tool == ASKING);
         if asks || tool == TASK {
             let words: CopilotCallText = input.read().unwrap_or_default();
             task = words.prompt;
             if asks {
-                builder.asked(line.at(), &call_id, &words.question.unwrap_or_default());
+                builder.open_question(
+                    line.parse_time(),
+                    &call_id,
+                    &words.question.unwrap_or_default(),
+                );
             }
         }
         self.state.calls.open(Call { call_id, event_id, tool, task, more: Asking { asks } });
@@ -54,18 +58,18 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let request: ToolRequest = line.read()?;
+        let request: ToolRequest = line.parse_data()?;
         let (call_id, tool) = (request.tool_call_id, request.name);
         // A call that the user asked for directly stands in no answer.
         if self.state.calls.get(&call_id).is_none() {
             let (call_id, tool, input) = (call_id.clone(), tool.clone(), request.arguments);
-            self.call(line, ToolCall { call_id, tool, input, ..ToolCall::default() }, builder);
+            self.open_call(line, ToolCall { call_id, tool, input, ..ToolCall::default() }, builder);
         }
         // The log does not say whether the tool changes anything.
         let effect = Effect::from("unknown");
         let started = ToolStarted { call_id, tool, idempotency_key: String::new(), effect };
         let identity = line.identity("");
-        builder.fact(identity, line.at(), &started).text = Some(started.tool.clone());
+        builder.add_event(identity, line.parse_time(), &started).text = Some(started.tool.clone());
         Ok(())
     }
 
@@ -74,7 +78,7 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let completed: ToolCompleted = line.read()?;
+        let completed: ToolCompleted = line.parse_data()?;
         let call = self.state.calls.close(&completed.tool_call_id);
         let exit_code = completed.shell_execution.and_then(|shell| shell.exit_code);
         let code = completed.error.as_ref().and_then(|error| error.code.clone());
@@ -100,11 +104,11 @@ impl CopilotLog {
         // No more is decoded than is shown: an output may be long.
         let said = result.output.as_ref();
         let said = said.and_then(|said| json::string_prefix(said.get(), SHOWN_CHARS_MAX + 1));
-        let draft = builder.fact(line.identity(""), line.at(), &result);
-        draft.text = said.or_else(|| result.error.clone()).map(|said| shown(&said));
+        let draft = builder.add_event(line.identity(""), line.parse_time(), &result);
+        draft.text = said.or_else(|| result.error.clone()).map(|said| preview_text(&said));
         draft.parent_id = call.as_ref().map(|call| call.event_id);
         if call.is_some_and(|call| call.more.asks) {
-            builder.answered(line.at(), "", &result);
+            builder.close_question(line.parse_time(), "", &result);
         }
         Ok(())
     }
@@ -114,7 +118,7 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let requested: PermissionRequested = line.read()?;
+        let requested: PermissionRequested = line.parse_data()?;
         let permission: Permission = json::read(requested.permission_request.get())?;
         let call = permission.tool_call_id.as_deref().and_then(|id| self.state.calls.get(id));
         let tool = call.map(|call| call.tool.clone());
@@ -129,7 +133,8 @@ impl CopilotLog {
             ..ApprovalRequested::default()
         };
         let text = request.resource.clone().unwrap_or_else(|| request.tool.clone());
-        builder.fact(line.identity(""), line.at(), &request).text = Some(shown(&text));
+        builder.add_event(line.identity(""), line.parse_time(), &request).text =
+            Some(preview_text(&text));
         Ok(())
     }
 
@@ -138,14 +143,14 @@ impl CopilotLog {
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let PermissionCompleted { request_id, result, decision_source } = line.read()?;
-        let (identity, at) = (line.identity(""), line.at());
+        let PermissionCompleted { request_id, result, decision_source } = line.parse_data()?;
+        let (identity, at) = (line.identity(""), line.parse_time());
         let reason = result.feedback.or(result.reason);
         // Esc while the dialog was open: nothing was decided.
         if result.kind == "cancelled" {
             let reason = reason.unwrap_or_else(|| result.kind.clone());
             let canceled = ApprovalCanceled { approval_id: request_id, tool: None, reason };
-            builder.fact(identity, at, &canceled).text = Some(result.kind);
+            builder.add_event(identity, at, &canceled).text = Some(result.kind);
             return Ok(());
         }
         let decision = match result.kind.starts_with("approved") {
@@ -161,7 +166,7 @@ impl CopilotLog {
             by: Some(if is_person { "person" } else { "rule" }.to_owned()),
             automated: !is_person,
         };
-        builder.fact(identity, at, &resolved).text = Some(result.kind);
+        builder.add_event(identity, at, &resolved).text = Some(result.kind);
         Ok(())
     }
 }

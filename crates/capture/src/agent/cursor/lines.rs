@@ -73,32 +73,32 @@ impl CursorTranscript {
 }
 
 impl Parser for CursorTranscript {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         if let Some(parent) = &self.parent {
-            builder.parent(parent, SessionMode::Child, None);
+            builder.set_parent(parent, SessionMode::Child, None);
         }
         let line: CursorLine = match record.read() {
             Ok(line) => line,
-            Err(error) => return builder.unknown(record, "line", Some(&error.to_string())),
+            Err(error) => return builder.add_unknown(record, "line", Some(&error.to_string())),
         };
         match (line.role.as_deref(), line.kind.as_deref()) {
-            (Some(role @ ("user" | "assistant")), _) => match parts(&line) {
-                Ok(parts) if role == "user" => self.user(&parts, record, builder),
-                Ok(parts) => self.assistant(&parts, record, builder),
-                Err(error) => builder.unknown(record, role, Some(&error.to_string())),
+            (Some(role @ ("user" | "assistant")), _) => match parse_parts(&line) {
+                Ok(parts) if role == "user" => self.parse_user(&parts, record, builder),
+                Ok(parse_parts) => self.assistant(&parse_parts, record, builder),
+                Err(error) => builder.add_unknown(record, role, Some(&error.to_string())),
             },
-            (_, Some("turn_ended")) => self.ended(&line, builder),
-            (role, kind) => builder.unknown(record, kind.or(role).unwrap_or("line"), None),
+            (_, Some("turn_ended")) => self.parse_end(&line, builder),
+            (role, kind) => builder.add_unknown(record, kind.or(role).unwrap_or("line"), None),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
 
 impl CursorTranscript {
-    fn user(
+    fn parse_user(
         &mut self,
         parts: &[CursorPart],
         record: &SourceRecord<'_>,
@@ -113,8 +113,8 @@ impl CursorTranscript {
         for (number, part) in parts.iter().enumerate() {
             match part.kind.as_str() {
                 "text" => {}
-                "tool_result" => self.result(part, number, builder),
-                kind => builder.unknown(record, &format!("user {kind}"), None),
+                "tool_result" => self.parse_result(part, number, builder),
+                kind => builder.add_unknown(record, &format!("user {kind}"), None),
             }
         }
     }
@@ -127,7 +127,7 @@ impl CursorTranscript {
     ) {
         let at = self.state.at;
         // Lines have no ids: the place in the file names the message.
-        let message_id = builder.place();
+        let message_id = builder.record_name();
         let mut block = 0;
         for (number, part) in parts.iter().enumerate() {
             let name = number.to_string();
@@ -141,7 +141,7 @@ impl CursorTranscript {
                         content: Content::text(part.text.as_str()),
                         ..AssistantMessage::default()
                     };
-                    builder.message(identity, at, &message);
+                    builder.add_message(identity, at, &message);
                 }
                 "thinking" | "reasoning" => {
                     let words = if part.thinking.is_empty() { &part.text } else { &part.thinking };
@@ -171,10 +171,10 @@ impl CursorTranscript {
                         block,
                         ..ToolCall::default()
                     };
-                    builder.call(identity, at, &call);
+                    builder.add_call(identity, at, &call);
                 }
                 kind => {
-                    builder.unknown(record, &format!("assistant {kind}"), None);
+                    builder.add_unknown(record, &format!("assistant {kind}"), None);
                     continue;
                 }
             }
@@ -182,19 +182,19 @@ impl CursorTranscript {
         }
     }
 
-    fn result(&mut self, part: &CursorPart, number: usize, builder: &mut EventBuilder<'_>) {
-        let identity = EventIdentity::in_session(&[&builder.place(), &number.to_string()]);
+    fn parse_result(&mut self, part: &CursorPart, number: usize, builder: &mut EventBuilder<'_>) {
+        let identity = EventIdentity::in_session(&[&builder.record_name(), &number.to_string()]);
         let result = ToolResult {
             call_id: part.tool_use_id.clone().unwrap_or_default(),
             outcome: if part.is_error { Outcome::Error } else { Outcome::Ok },
             output: part.content.clone(),
             ..ToolResult::default()
         };
-        builder.result(identity, self.state.at, &result);
+        builder.add_result(identity, self.state.at, &result);
     }
 
-    fn ended(&mut self, line: &CursorLine, builder: &mut EventBuilder<'_>) {
-        let identity = EventIdentity::in_session(&["ended", &builder.place()]);
+    fn parse_end(&mut self, line: &CursorLine, builder: &mut EventBuilder<'_>) {
+        let identity = EventIdentity::in_session(&["ended", &builder.record_name()]);
         let status = line.status.as_deref().unwrap_or_default();
         let error = line.error.as_ref().filter(|error| !error.is_null());
         let error = error.map(|error| error.text().unwrap_or_else(|| error.get().to_owned()));
@@ -214,25 +214,25 @@ pub(super) fn tell_prompt(
     at: &mut Option<Time>,
     builder: &mut EventBuilder<'_>,
 ) {
-    let prompt = Prompt::of(text);
+    let prompt = Prompt::from_text(text);
     // The only time is the one in a prompt. It holds for everything up to the next prompt.
     *at = prompt.at.or(*at);
-    let place = builder.place();
+    let place = builder.record_name();
     if !prompt.added.is_empty() {
-        builder.context(EventIdentity::in_session(&["added", &place]), *at, None, prompt.added);
+        builder.add_context(EventIdentity::in_session(&["added", &place]), *at, None, prompt.added);
     }
     let Some(query) = prompt.query.filter(|query| !query.is_empty()) else { return };
     let identity = EventIdentity::in_session(&["prompt", &place]);
     if is_child {
         // A subagent's query is its parent's task.
-        builder.context(identity, *at, None, query.to_owned());
+        builder.add_context(identity, *at, None, query.to_owned());
     } else {
         builder.turn_opened(Some(&place));
-        builder.prompt(identity, *at, Content::text(query));
+        builder.add_prompt(identity, *at, Content::text(query));
     }
 }
 
-fn parts(line: &CursorLine) -> Result<Vec<CursorPart>, serde_json::Error> {
+fn parse_parts(line: &CursorLine) -> Result<Vec<CursorPart>, serde_json::Error> {
     let message = line.message.clone().unwrap_or_default();
     let plain = |text: String| {
         let part = serde_json::json!({"type": "text", "text": text});

@@ -6,7 +6,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The moment a text tells, if it tells one with its distance from UTC.
-pub(super) fn moment(text: &str) -> Option<Time> {
+pub(super) fn parse_moment(text: &str) -> Option<Time> {
     let text = text.trim();
     if let Ok(time) = text.parse() {
         return Some(time);
@@ -16,12 +16,12 @@ pub(super) fn moment(text: &str) -> Option<Time> {
     let [date, year, clock] = parts[..] else {
         // The day of the week stands in front.
         let [_, date, year, clock] = parts[..] else { return None };
-        return told(date, year, clock, zone);
+        return moment_from_parts(date, year, clock, zone);
     };
-    told(date, year, clock, zone)
+    moment_from_parts(date, year, clock, zone)
 }
 
-fn told(date: &str, year: &str, clock: &str, zone: &str) -> Option<Time> {
+fn moment_from_parts(date: &str, year: &str, clock: &str, zone: &str) -> Option<Time> {
     let (month, day) = date.split_once(' ')?;
     // The name of the month may be whole or short.
     let month = MONTHS.iter().position(|name| month.starts_with(name))? + 1;
@@ -37,12 +37,12 @@ fn told(date: &str, year: &str, clock: &str, zone: &str) -> Option<Time> {
         "PM" => hour % 12 + 12,
         _ => return None,
     };
-    let zone = zone_of(zone)?;
+    let zone = utc_offset(zone)?;
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:00{zone}").parse().ok()
 }
 
 /// `+2`, `-7`, `+5:30` or nothing, as RFC 3339 writes it.
-fn zone_of(text: &str) -> Option<String> {
+fn utc_offset(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("Z".to_owned());
     }
@@ -66,12 +66,12 @@ mod tests {
             ("Jan 1, 2026, 12:00 PM (UTC)", "2026-01-01T12:00:00Z"),
             ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
         ] {
-            assert_eq!(moment(text), Some(expected.parse().unwrap()), "{text}");
+            assert_eq!(parse_moment(text), Some(expected.parse().unwrap()), "{text}");
         }
         for text in
             ["", "today", "Friday, Foo 8, 2026, 3:53 PM (UTC)", "May 8, 2026, 13:53 PM (UTC)"]
         {
-            assert_eq!(moment(text), None, "{text}");
+            assert_eq!(parse_moment(text), None, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use event::Time;
 
-use super::moment::moment;
+use super::moment::parse_moment;
 
 pub(super) const OPEN: &str = "<user_query>";
 pub(super) const CLOSE: &str = "</user_query>";
@@ -36,9 +36,9 @@ pub(super) struct Prompt<'a> {
 
 impl<'a> Prompt<'a> {
     /// Marks are not escaped, so a query goes from the first to the last of them.
-    pub(super) fn of(text: &'a str) -> Prompt<'a> {
+    pub(super) fn from_text(text: &'a str) -> Prompt<'a> {
         let stamp = text.split_once("<timestamp>").and_then(|(_, rest)| rest.split_once('<'));
-        let at = stamp.and_then(|(stamp, _)| moment(stamp));
+        let at = stamp.and_then(|(stamp, _)| parse_moment(stamp));
         let marked = text.find(OPEN).map(|open| {
             // A mark that is not closed takes the rest of the text.
             let end = text.rfind(CLOSE).filter(|close| *close >= open + OPEN.len());

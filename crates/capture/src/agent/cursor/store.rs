@@ -157,29 +157,29 @@ impl Store {
 }
 
 impl Parser for Store {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let row: CursorRow = match record.read() {
             Ok(row) => row,
-            Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
+            Err(error) => return builder.add_unknown(record, "row", Some(&error.to_string())),
         };
         // The conversation's own row comes first and only when it changed, so the parent is kept.
         if let Some(parent) = &self.state.parent {
-            builder.parent(parent, SessionMode::Child, None);
+            builder.set_parent(parent, SessionMode::Child, None);
         }
         let value = row.value.filter(|value| !value.is_null());
-        let Some(value) = value else { return builder.silent() };
+        let Some(value) = value else { return builder.count_silent() };
         let known = match row.kind.as_str() {
             "composer" => value.read().map(|composer| self.composer(composer, builder)),
-            _ => value.read().map(|bubble| self.bubble(&bubble, builder)),
+            _ => value.read().map(|bubble| self.parse_bubble(&bubble, builder)),
         };
         match known {
             Ok(true) => {}
-            Ok(false) => builder.unknown(record, &row.kind, None),
-            Err(error) => builder.unknown(record, &row.kind, Some(&error.to_string())),
+            Ok(false) => builder.add_unknown(record, &row.kind, None),
+            Err(error) => builder.add_unknown(record, &row.kind, Some(&error.to_string())),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
@@ -188,26 +188,26 @@ impl Store {
     fn composer(&mut self, composer: Composer, builder: &mut EventBuilder<'_>) -> bool {
         let Composer { name, created_at, model, cwd, parent } = composer;
         if let Some(parent) = parent {
-            builder.parent(&parent, SessionMode::Child, None);
+            builder.set_parent(&parent, SessionMode::Child, None);
             self.state.parent = Some(parent);
         }
-        let at = created_at.as_ref().and_then(time);
+        let at = created_at.as_ref().and_then(parse_time);
         builder.settings(
             at,
             SessionSettings { title: name, model, cwd, ..SessionSettings::default() },
         );
-        builder.silent();
+        builder.count_silent();
         true
     }
 
     /// One bubble. Whether its type is known.
-    fn bubble(&mut self, bubble: &Bubble, builder: &mut EventBuilder<'_>) -> bool {
-        let at = bubble.created_at.as_ref().and_then(time);
+    fn parse_bubble(&mut self, bubble: &Bubble, builder: &mut EventBuilder<'_>) -> bool {
+        let at = bubble.created_at.as_ref().and_then(parse_time);
         let id = bubble.bubble_id.as_str();
         let text = bubble.text.as_deref().unwrap_or_default();
         match bubble.kind {
-            USER if text.trim().is_empty() => builder.silent(),
-            USER => self.prompt(id, text, at, builder),
+            USER if text.trim().is_empty() => builder.count_silent(),
+            USER => self.add_prompt(id, text, at, builder),
             ASSISTANT if bubble.capability_type == Some(COMPACTION) => {
                 let summary = Some(text.to_owned()).filter(|text| !text.is_empty());
                 if self.is_new(id, "compaction") {
@@ -216,29 +216,35 @@ impl Store {
                     self.remember(id, "compaction", "", event);
                 }
             }
-            ASSISTANT => self.answer(bubble, at, builder),
+            ASSISTANT => self.add_answer(bubble, at, builder),
             _ => return false,
         }
         true
     }
 
-    fn prompt(&mut self, id: &str, text: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn add_prompt(
+        &mut self,
+        id: &str,
+        text: &str,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         if self.state.parent.is_some() {
-            self.tell(id, "prompt", text, builder, |identity, builder| {
-                builder.context(identity, at, None, text.to_owned())
+            self.add_fact(id, "prompt", text, builder, |identity, builder| {
+                builder.add_context(identity, at, None, text.to_owned())
             });
             return;
         }
         builder.turn_opened(Some(id));
-        self.tell(id, "prompt", text, builder, |identity, builder| {
-            builder.prompt(identity, at, Content::text(text))
+        self.add_fact(id, "prompt", text, builder, |identity, builder| {
+            builder.add_prompt(identity, at, Content::text(text))
         });
     }
 
-    fn answer(&mut self, bubble: &Bubble, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+    fn add_answer(&mut self, bubble: &Bubble, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let id = bubble.bubble_id.as_str();
         let mut block = 0;
-        let thinking = bubble.thinking.as_ref().map(thought).unwrap_or_default();
+        let thinking = bubble.thinking.as_ref().map(thought_text).unwrap_or_default();
         if !thinking.is_empty() {
             let event = AssistantThinking {
                 message_id: id.to_owned(),
@@ -246,7 +252,7 @@ impl Store {
                 thinking: thinking.clone(),
                 ..AssistantThinking::default()
             };
-            self.tell(id, "thinking", &thinking, builder, |identity, builder| {
+            self.add_fact(id, "thinking", &thinking, builder, |identity, builder| {
                 builder.thinking(identity, at, &event)
             });
             block += 1;
@@ -259,19 +265,19 @@ impl Store {
                 content: Content::text(text),
                 ..AssistantMessage::default()
             };
-            self.tell(id, "message", text, builder, |identity, builder| {
-                builder.message(identity, at, &event)
+            self.add_fact(id, "message", text, builder, |identity, builder| {
+                builder.add_message(identity, at, &event)
             });
             block += 1;
         }
         if let Some(tool) = &bubble.tool_former_data {
-            self.tool(id, block, tool, at, builder);
+            self.add_tool(id, block, tool, at, builder);
         }
         if let Some(error) = bubble.error_details.as_ref().filter(|error| !error.is_null()) {
             let message = error.text().unwrap_or_else(|| error.get().to_owned());
             let raised = ErrorRaised { message: message.clone(), ..ErrorRaised::default() };
-            self.tell(id, "error", &message, builder, |identity, builder| {
-                builder.error(identity, at, &raised)
+            self.add_fact(id, "error", &message, builder, |identity, builder| {
+                builder.add_error(identity, at, &raised)
             });
         }
         // What is not recorded is zero here.
@@ -285,18 +291,18 @@ impl Store {
             };
             let said = format!("{}/{}", count.input_tokens, count.output_tokens);
             let step = StepCompleted {
-                model: builder.known().model.clone(),
+                model: builder.known_settings().model.clone(),
                 response_id: Some(id.to_owned()),
                 usage: Some(usage),
                 ..StepCompleted::default()
             };
-            self.tell(id, "step", &said, builder, |identity, builder| {
-                builder.fact(identity, at, &step)
+            self.add_fact(id, "step", &said, builder, |identity, builder| {
+                builder.add_event(identity, at, &step)
             });
         }
     }
 
-    fn tool(
+    fn add_tool(
         &mut self,
         id: &str,
         block: u32,
@@ -325,8 +331,8 @@ impl Store {
             _ => None,
         };
         let said = call.input.get().to_owned();
-        self.tell(id, "call", &said, builder, |identity, builder| {
-            builder.call(identity, at, &call)
+        self.add_fact(id, "call", &said, builder, |identity, builder| {
+            builder.add_call(identity, at, &call)
         });
         // It still runs, or waits for the user.
         let Some(outcome) = outcome else { return };
@@ -339,13 +345,13 @@ impl Store {
             ..ToolResult::default()
         };
         let said = Raw::from_value(&result).expect("payloads encode").get().to_owned();
-        self.tell(id, "result", &said, builder, |identity, builder| {
-            builder.result(identity, at, &result)
+        self.add_fact(id, "result", &said, builder, |identity, builder| {
+            builder.add_result(identity, at, &result)
         });
     }
 
     /// Tells a fact of a bubble. What it says now stands in for what it said before.
-    fn tell<'t, 's>(
+    fn add_fact<'t, 's>(
         &mut self,
         id: &str,
         fact: &str,
@@ -358,7 +364,7 @@ impl Store {
         let known = self.state.recent.iter().find(|known| known.0 == name).cloned();
         // The row was written again, and this fact stayed as it was.
         if known.as_ref().is_some_and(|known| known.1 == said) {
-            return builder.silent();
+            return builder.count_silent();
         }
         // What it says is part of the identity: a change is another event, which amends the first.
         let identity = EventIdentity::in_session(&[fact, id, &said]);
@@ -393,7 +399,7 @@ impl Store {
 }
 
 /// A thought is a text, or has one.
-fn thought(thinking: &Raw) -> String {
+fn thought_text(thinking: &Raw) -> String {
     #[derive(Deserialize)]
     struct Thought {
         #[serde(default)]
@@ -414,7 +420,7 @@ fn embedded(raw: &Raw) -> Raw {
 }
 
 /// Milliseconds, or a time as text.
-fn time(raw: &Raw) -> Option<Time> {
+fn parse_time(raw: &Raw) -> Option<Time> {
     let text = raw.text();
     text.and_then(|text| text.parse().ok()).or_else(|| raw.read().ok().map(Time::from_millis))
 }

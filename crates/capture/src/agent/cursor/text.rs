@@ -58,7 +58,7 @@ impl CursorText {
 }
 
 impl Parser for CursorText {
-    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
+    fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let marked = MARKS.iter().find_map(|(mark, kind)| {
             let rest = record.text.strip_prefix(mark)?;
             Some((rest.trim(), *kind))
@@ -67,20 +67,20 @@ impl Parser for CursorText {
         let (text, kind) = marked.unwrap_or((record.text.trim(), self.state.last));
         self.state.last = kind;
         match kind {
-            _ if text.is_empty() => builder.silent(),
+            _ if text.is_empty() => builder.count_silent(),
             CursorKind::Head => {
-                let identity = EventIdentity::in_session(&["head", &builder.place()]);
-                builder.context(identity, self.state.at, None, text.to_owned());
+                let identity = EventIdentity::in_session(&["head", &builder.record_name()]);
+                builder.add_context(identity, self.state.at, None, text.to_owned());
             }
             CursorKind::User => tell_prompt(text, false, &mut self.state.at, builder),
             CursorKind::Assistant => self.assistant(text, builder),
             CursorKind::Thinking => self.thinking(text, 0, builder),
-            CursorKind::Call => self.call(text, builder),
-            CursorKind::Result => self.result(text, marked.is_some(), builder),
+            CursorKind::Call => self.parse_call(text, builder),
+            CursorKind::Result => self.parse_result(text, marked.is_some(), builder),
         }
     }
 
-    fn state(&self) -> String {
+    fn save_state(&self) -> String {
         serde_json::to_string(&self.state).expect("the state always encodes")
     }
 }
@@ -91,21 +91,21 @@ impl CursorText {
         let mut block = 0;
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(THINK.0) {
-            self.message(before, &mut block, builder);
+            self.add_message(before, &mut block, builder);
             let (thought, behind) = after.split_once(THINK.1).unwrap_or((after, ""));
             self.thinking(thought.trim(), block, builder);
             block += 1;
             rest = behind;
         }
-        self.message(rest, &mut block, builder);
+        self.add_message(rest, &mut block, builder);
     }
 
-    fn message(&self, text: &str, block: &mut u32, builder: &mut EventBuilder<'_>) {
+    fn add_message(&self, text: &str, block: &mut u32, builder: &mut EventBuilder<'_>) {
         let text = text.trim();
         if text.is_empty() {
             return;
         }
-        let message_id = builder.place();
+        let message_id = builder.record_name();
         let identity = EventIdentity::in_session(&["message", &message_id, &block.to_string()]);
         let message = AssistantMessage {
             message_id,
@@ -113,12 +113,12 @@ impl CursorText {
             content: Content::text(text),
             ..AssistantMessage::default()
         };
-        builder.message(identity, self.state.at, &message);
+        builder.add_message(identity, self.state.at, &message);
         *block += 1;
     }
 
     fn thinking(&self, text: &str, block: u32, builder: &mut EventBuilder<'_>) {
-        let message_id = builder.place();
+        let message_id = builder.record_name();
         let identity = EventIdentity::in_session(&["thinking", &message_id, &block.to_string()]);
         let thinking = AssistantThinking {
             message_id,
@@ -130,10 +130,10 @@ impl CursorText {
     }
 
     /// The name on the first line, then `key: value`, a value on as many lines as it takes.
-    fn call(&mut self, text: &str, builder: &mut EventBuilder<'_>) {
+    fn parse_call(&mut self, text: &str, builder: &mut EventBuilder<'_>) {
         let (tool, rest) = text.split_once('\n').unwrap_or((text, ""));
         let tool = tool.trim().to_owned();
-        let call_id = builder.place();
+        let call_id = builder.record_name();
         let call = ToolCall {
             call_id: call_id.clone(),
             tool: tool.clone(),
@@ -143,7 +143,7 @@ impl CursorText {
         };
         let identity = EventIdentity::in_session(&["call", &call_id]);
         // Marks are not escaped, so that a file which quotes one looks like a call.
-        builder.call(identity, self.state.at, &call).confidence = Confidence::Medium;
+        builder.add_call(identity, self.state.at, &call).confidence = Confidence::Medium;
         if self.state.open.len() == OPEN_CALLS_MAX {
             self.state.open.remove(0);
         }
@@ -151,7 +151,7 @@ impl CursorText {
     }
 
     /// All text up to the next mark, for the first open call of that name.
-    fn result(&mut self, text: &str, is_marked: bool, builder: &mut EventBuilder<'_>) {
+    fn parse_result(&mut self, text: &str, is_marked: bool, builder: &mut EventBuilder<'_>) {
         let (tool, output) = match text.split_once('\n') {
             _ if !is_marked => ("", text),
             Some((tool, output)) => (tool.trim(), output),
@@ -169,8 +169,8 @@ impl CursorText {
             output: Some(Raw::from_value(output.trim_end()).expect("a text encodes")),
             ..ToolResult::default()
         };
-        let identity = EventIdentity::in_session(&["result", &builder.place()]);
-        builder.result(identity, self.state.at, &result).confidence = Confidence::Medium;
+        let identity = EventIdentity::in_session(&["result", &builder.record_name()]);
+        builder.add_result(identity, self.state.at, &result).confidence = Confidence::Medium;
     }
 }
 

@@ -27,9 +27,9 @@ impl GeminiRecent {
     }
 
     /// Remembers a message, or what has become of it.
-    pub(super) fn see(&mut self, message: &GeminiMessage, event: Option<EventId>) {
+    pub(super) fn remember(&mut self, message: &GeminiMessage, event: Option<EventId>) {
         let id = short_hash(&[&message.id]);
-        let seen = GeminiRecentEntry(id, words(message), event);
+        let seen = GeminiRecentEntry(id, message_words(message), event);
         // Written again: the message keeps its place in the order.
         match self.0.iter_mut().rev().find(|known| known.0 == seen.0) {
             Some(known) => *known = seen,
@@ -43,24 +43,24 @@ impl GeminiRecent {
     }
 
     /// Where a message is remembered: by its id, else by its words.
-    pub(super) fn find(&self, message: &GeminiMessage) -> Option<usize> {
-        let words = words(message);
+    pub(super) fn find_message(&self, message: &GeminiMessage) -> Option<usize> {
+        let words = message_words(message);
         // A retold message may have a new id. Of equal ones, the newest is meant: people repeat
         // themselves.
-        self.find_id(&message.id).or_else(|| self.0.iter().rposition(|seen| seen.1 == words))
+        self.find_by_id(&message.id).or_else(|| self.0.iter().rposition(|seen| seen.1 == words))
     }
 
-    pub(super) fn find_id(&self, id: &str) -> Option<usize> {
+    pub(super) fn find_by_id(&self, id: &str) -> Option<usize> {
         let id = short_hash(&[id]);
         self.0.iter().rposition(|seen| seen.0 == id)
     }
 
-    pub(super) fn event(&self, place: usize) -> Option<EventId> {
+    pub(super) fn event_at(&self, place: usize) -> Option<EventId> {
         self.0.get(place).and_then(|seen| seen.2)
     }
 
     /// What names the newest message, for a fact about everything up to it.
-    pub(super) fn newest(&self) -> &str {
+    pub(super) fn newest_name(&self) -> &str {
         self.0.back().map_or("", |seen| &seen.0)
     }
 
@@ -74,10 +74,10 @@ impl GeminiRecent {
 
 /// What a message says and calls, whatever its id. The client joins its context with the first
 /// prompt when it retells, so context is left out.
-fn words(message: &GeminiMessage) -> String {
+fn message_words(message: &GeminiMessage) -> String {
     let mut said: Vec<&str> = vec![&message.kind];
     for part in &message.content.0 {
-        said.extend(part.words());
+        said.extend(part.part_words());
     }
     // A retold call is a part of the content, a fresh one an entry of `toolCalls`.
     let is_named = message.content.0.iter().any(|part| part.function_call.is_some());
@@ -88,7 +88,7 @@ fn words(message: &GeminiMessage) -> String {
 }
 
 impl GeminiPart {
-    fn words(&self) -> Option<&str> {
+    fn part_words(&self) -> Option<&str> {
         let text = self.text.as_deref().filter(|text| !super::is_context(text) && !text.is_empty());
         let call = self.function_call.as_ref().map(|call| call.id.as_str());
         let response = self.function_response.as_ref().map(|response| response.id.as_str());

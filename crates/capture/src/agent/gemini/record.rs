@@ -18,7 +18,7 @@ pub(super) enum GeminiLine {
 }
 
 impl GeminiLine {
-    pub(super) fn read(record: &SourceRecord<'_>) -> Result<GeminiLine, serde_json::Error> {
+    pub(super) fn parse_line(record: &SourceRecord<'_>) -> Result<GeminiLine, serde_json::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Names {
@@ -209,7 +209,7 @@ impl Parts {
     }
 
     /// All words, one part below the other.
-    pub(super) fn joined(&self) -> String {
+    pub(super) fn join_texts(&self) -> String {
         self.texts().collect::<Vec<_>>().join("\n")
     }
 }

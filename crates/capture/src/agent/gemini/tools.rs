@@ -4,7 +4,7 @@ use event::payload::{Outcome, ToolCall, ToolResult};
 use event::{Raw, Time};
 
 use super::record::{GeminiCall, Response};
-use super::{GeminiParser, time};
+use super::{GeminiParser, parse_time};
 use crate::event_builder::{ChildCall, EventBuilder, argument, questions};
 use crate::identity::EventIdentity;
 use crate::source::short_hash;
@@ -19,7 +19,7 @@ const WHOLE_OUTPUT_MARK: &str = "For full output see: ";
 
 impl GeminiParser {
     /// A call that is over: it is not written before.
-    pub(super) fn call(
+    pub(super) fn parse_call(
         &mut self,
         id: &str,
         call: &GeminiCall,
@@ -37,10 +37,10 @@ impl GeminiParser {
             ..ToolCall::default()
         };
         let call_event =
-            builder.call(EventIdentity::in_session(&["call", id, call_id]), at, &tool_call).id;
+            builder.add_call(EventIdentity::in_session(&["call", id, call_id]), at, &tool_call).id;
         let asks = (name == ASK).then(|| questions(args));
         if let Some(question) = &asks {
-            builder.asked(at, call_id, question);
+            builder.open_question(at, call_id, question);
         }
         if let Some(session) = &call.agent_id {
             let agent = argument(args, "agent_name").unwrap_or_default();
@@ -48,18 +48,18 @@ impl GeminiParser {
             builder.child_requested(at, ChildCall { session, agent, task, call: Some(call_event) });
         }
         // The time of a call is that of its end; the answer's is when it was asked for.
-        let at = time(call.timestamp.as_deref()).or(at);
+        let at = parse_time(call.timestamp.as_deref()).or(at);
         let response = call.result.0.iter().find_map(|part| part.function_response.as_ref());
-        let mut result = result(builder, call_id, name, response);
-        result.outcome = outcome(&call.status, &result);
+        let mut result = tool_result(builder, call_id, name, response);
+        result.outcome = tool_outcome(&call.status, &result);
         let draft =
-            builder.result(EventIdentity::in_session(&["result", id, call_id]), at, &result);
+            builder.add_result(EventIdentity::in_session(&["result", id, call_id]), at, &result);
         draft.parent_id = Some(call_event);
         self.state.last_event = Some(draft.id);
         // The next user message repeats the result, as the model gets it.
         self.remember_result(call_id);
         if let Some(question) = &asks {
-            builder.answered(at, question, &result);
+            builder.close_question(at, question, &result);
         }
         // A call is written when it is over, so its subagent is over, too.
         if let Some(session) = &call.agent_id {
@@ -79,9 +79,9 @@ impl GeminiParser {
             return;
         }
         let answer = self.state.answer.id.clone();
-        let result = result(builder, &response.id, &response.name, Some(response));
+        let result = tool_result(builder, &response.id, &response.name, Some(response));
         let identity = EventIdentity::in_session(&["result", &answer, &response.id]);
-        self.state.last_event = Some(builder.result(identity, at, &result).id);
+        self.state.last_event = Some(builder.add_result(identity, at, &result).id);
         self.remember_result(&response.id);
     }
 
@@ -93,7 +93,7 @@ impl GeminiParser {
     }
 }
 
-fn result(
+fn tool_result(
     builder: &EventBuilder<'_>,
     call_id: &str,
     tool: &str,
@@ -123,7 +123,7 @@ fn result(
 }
 
 /// A failing command counts as a success for the agent; only its text says otherwise.
-fn outcome(status: &str, result: &ToolResult) -> Outcome {
+fn tool_outcome(status: &str, result: &ToolResult) -> Outcome {
     match status {
         // Esc and a denial are both `cancelled`; only the words of the error differ.
         "cancelled" if result.error.as_deref().is_some_and(|error| error.contains(DENIED)) => {
@@ -146,5 +146,5 @@ pub(in crate::agent) fn exit_code(output: &str) -> Option<i64> {
 /// The whole of an output that was moved to a file.
 fn whole_output(builder: &EventBuilder<'_>, text: &str) -> Option<String> {
     let (_, rest) = text.split_once(WHOLE_OUTPUT_MARK)?;
-    builder.beside(rest.lines().next()?.trim())
+    builder.read_beside(rest.lines().next()?.trim())
 }

@@ -27,18 +27,18 @@ pub(super) enum GooseNovelty {
 }
 
 impl GooseRecent {
-    pub(super) fn look(&mut self, key: &str, message: &GooseMessage) -> GooseNovelty {
+    pub(super) fn classify(&mut self, key: &str, message: &GooseMessage) -> GooseNovelty {
         // A rewritten conversation gives a known message a new row.
         if let Some(seen) = self.0.iter_mut().find(|seen| seen.0 == key) {
-            seen.1 = message.row();
+            seen.1 = message.row_number();
             return GooseNovelty::Before;
         }
         // What is not newer than the oldest was told, and is forgotten by now.
-        let is_full = self.0.len() == RECENT_MAX && message.row().is_some();
+        let is_full = self.0.len() == RECENT_MAX && message.row_number().is_some();
         if is_full && self.0.front().is_some_and(|oldest| message.created <= oldest.2) {
             return GooseNovelty::Before;
         }
-        let (Some(newest), Some(_)) = (self.0.back(), message.row()) else {
+        let (Some(newest), Some(_)) = (self.0.back(), message.row_number()) else {
             return GooseNovelty::New;
         };
         // It follows the newest message directly.
@@ -68,7 +68,7 @@ impl GooseRecent {
         if self.0.len() == RECENT_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(GooseRecentEntry(key, message.row(), message.created, event));
+        self.0.push_back(GooseRecentEntry(key, message.row_number(), message.created, event));
     }
 
     /// The first of some keys that no message has.

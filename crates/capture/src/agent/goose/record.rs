@@ -60,7 +60,7 @@ impl GooseMessage {
     }
 
     /// The number of its row.
-    pub(super) fn row(&self) -> Option<i64> {
+    pub(super) fn row_number(&self) -> Option<i64> {
         self.id.as_ref().and_then(|id| id.read().ok())
     }
 
@@ -140,7 +140,7 @@ pub(super) struct Returned {
 
 impl GooseBlock {
     /// The call of a request.
-    pub(super) fn called(&self) -> Option<Called> {
+    pub(super) fn parse_call(&self) -> Option<Called> {
         let call = self.tool_call.as_ref()?;
         let checked: Option<Checked> = call.read().ok();
         let value = checked.and_then(|checked| checked.value);

@@ -57,7 +57,7 @@ pub(super) struct OpenCodeMessage {
 
 impl OpenCodeMemory {
     /// The message, as known from now on.
-    pub(super) fn see(&mut self, id: &str, info: &Info) -> &mut OpenCodeMessage {
+    pub(super) fn remember_message(&mut self, id: &str, info: &Info) -> &mut OpenCodeMessage {
         // Hashes keep the saved state small, and bounded whatever the ids are.
         let hash = short_hash(&[id]);
         let place = match self.messages.iter().rposition(|message| message.id == hash) {
@@ -84,19 +84,19 @@ impl OpenCodeMemory {
         message
     }
 
-    pub(super) fn message(&mut self, id: &str) -> Option<&mut OpenCodeMessage> {
+    pub(super) fn find_message(&mut self, id: &str) -> Option<&mut OpenCodeMessage> {
         let hash = short_hash(&[id]);
         self.messages.iter_mut().rev().find(|message| message.id == hash)
     }
 
     /// The place of a part among what its message says; the first look at it decides.
-    pub(super) fn block(&mut self, message_id: &str, part_id: &str) -> u32 {
+    pub(super) fn place_part(&mut self, message_id: &str, part_id: &str) -> u32 {
         let hashes = (short_hash(&[message_id]), short_hash(&[part_id]));
         let known = self.parts.iter().rev().find(|part| part.0 == hashes.0 && part.1 == hashes.1);
         if let Some(part) = known {
             return part.2;
         }
-        let block = match self.message(message_id) {
+        let block = match self.find_message(message_id) {
             Some(message) => {
                 let place = message.places;
                 message.places = place.saturating_add(1);
@@ -135,7 +135,7 @@ impl OpenCodeMemory {
     }
 
     /// The last event before a message.
-    pub(super) fn before(&mut self, id: &str) -> Option<EventId> {
-        self.message(id).and_then(|message| message.before)
+    pub(super) fn event_before(&mut self, id: &str) -> Option<EventId> {
+        self.find_message(id).and_then(|message| message.before)
     }
 }

@@ -165,15 +165,15 @@ pub(super) struct OpenCodeState {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct OpenCodeMetadata {
     /// Tools have metadata of any shape; one that does not fit says nothing.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "parse_lenient")]
     pub exit: Option<i64>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "parse_lenient")]
     pub session_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "parse_lenient")]
     pub output_path: Option<String>,
 }
 
-fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+fn parse_lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: serde::de::DeserializeOwned,
@@ -203,7 +203,7 @@ struct Cached {
 }
 
 impl OpenCodeTokens {
-    pub(super) fn usage(&self, cost: Option<Cost>) -> TokenUsage {
+    pub(super) fn token_usage(&self, cost: Option<Cost>) -> TokenUsage {
         TokenUsage {
             input_tokens: Some(self.input),
             // OpenCode counts reasoning beside the output; in an event's usage it is a part of it.
@@ -217,6 +217,6 @@ impl OpenCodeTokens {
     }
 }
 
-pub(super) fn time(millis: Option<i64>) -> Option<Time> {
+pub(super) fn parse_millis(millis: Option<i64>) -> Option<Time> {
     millis.map(Time::from_millis)
 }

@@ -4,7 +4,7 @@ use event::payload::{Outcome, ToolCall, ToolResult};
 use event::{EventId, Raw, Time};
 
 use super::OpenCodeParser;
-use super::record::{OpenCodePart, OpenCodeState, time};
+use super::record::{OpenCodePart, OpenCodeState, parse_millis};
 use crate::event_builder::{ChildCall, EventBuilder, argument, questions};
 use crate::identity::EventIdentity;
 
@@ -18,24 +18,24 @@ const CANCELED: &[&str] = &["Tool execution aborted", "dismissed this question"]
 const ABORTED_MARK: &str = "User aborted the command";
 
 impl OpenCodeParser {
-    pub(super) fn tool(
+    pub(super) fn parse_tool(
         &mut self,
         part: &OpenCodePart,
         created: &str,
         builder: &mut EventBuilder<'_>,
     ) {
         // First of all, because every part takes a place in its message.
-        let block = self.memory.block(&part.message_id, &part.id);
-        let Some(state) = &part.state else { return builder.silent() };
+        let block = self.memory.place_part(&part.message_id, &part.id);
+        let Some(state) = &part.state else { return builder.count_silent() };
         // The model still writes the arguments.
         if state.status == "pending" {
-            return builder.silent();
+            return builder.count_silent();
         }
         let is_first = self.memory.is_first_call(&part.id);
         // After kill -9 a call stays `running` forever: it never gets a result.
         let is_over = matches!(state.status.as_str(), "completed" | "error");
         if is_first {
-            self.call(part, state, block, created, builder);
+            self.add_call(part, state, block, created, builder);
         }
         if let Some(session) = &state.metadata.session_id {
             let agent = argument(&state.input, "subagent_type").unwrap_or_default();
@@ -45,19 +45,19 @@ impl OpenCodeParser {
             if self.memory.is_first_call(session) {
                 let call = call_event(part, state, created, builder);
                 builder.child_requested(
-                    time(state.time.start),
+                    parse_millis(state.time.start),
                     ChildCall { session, agent, task, call: Some(call) },
                 );
             }
         }
         if is_over {
-            self.result(part, state, created, builder);
+            self.add_result(part, state, created, builder);
         } else if !is_first {
-            builder.silent();
+            builder.count_silent();
         }
     }
 
-    fn call(
+    fn add_call(
         &mut self,
         part: &OpenCodePart,
         state: &OpenCodeState,
@@ -65,7 +65,7 @@ impl OpenCodeParser {
         created: &str,
         builder: &mut EventBuilder<'_>,
     ) {
-        let at = time(state.time.start);
+        let at = parse_millis(state.time.start);
         let call = ToolCall {
             call_id: part.call_id.clone(),
             tool: part.tool.clone(),
@@ -74,35 +74,35 @@ impl OpenCodeParser {
             block,
             ..ToolCall::default()
         };
-        let event = builder.call(call_identity(part, created), at, &call).id;
+        let event = builder.add_call(call_identity(part, created), at, &call).id;
         self.memory.last_event = Some(event);
         if part.tool == ASK {
-            builder.asked(at, &part.call_id, &questions(&state.input));
+            builder.open_question(at, &part.call_id, &questions(&state.input));
         }
     }
 
-    fn result(
+    fn add_result(
         &mut self,
         part: &OpenCodePart,
         state: &OpenCodeState,
         created: &str,
         builder: &mut EventBuilder<'_>,
     ) {
-        let at = time(state.time.end);
-        let result = result(part, state, builder);
+        let at = parse_millis(state.time.end);
+        let result = tool_result(part, state, builder);
         let error = state.error.as_deref().unwrap_or_default();
         // At the end of the text only: with a reason behind it the agent goes on.
         let is_blocking = BLOCKING.iter().any(|mark| error.ends_with(mark));
-        if let Some(message) = self.memory.message(&part.message_id) {
+        if let Some(message) = self.memory.find_message(&part.message_id) {
             message.is_blocked |= is_blocking;
         }
         let call = call_event(part, state, created, builder);
         let identity = EventIdentity::everywhere(&["result", created, &part.call_id]);
-        let draft = builder.result(identity, at, &result);
+        let draft = builder.add_result(identity, at, &result);
         draft.parent_id = Some(call);
         self.memory.last_event = Some(draft.id);
         if part.tool == ASK {
-            builder.answered(at, &questions(&state.input), &result);
+            builder.close_question(at, &questions(&state.input), &result);
         }
         if let Some(session) = &state.metadata.session_id {
             builder.child_ended(at, session, &result);
@@ -122,19 +122,23 @@ fn call_event(
     builder: &EventBuilder<'_>,
 ) -> EventId {
     // An event's id is made of its identity and its time, so it need not be remembered.
-    let at = time(state.time.start).unwrap_or(Time::from_millis(0));
+    let at = parse_millis(state.time.start).unwrap_or(Time::from_millis(0));
     builder.event_id(&call_identity(part, created), at)
 }
 
-fn result(part: &OpenCodePart, state: &OpenCodeState, builder: &EventBuilder<'_>) -> ToolResult {
+fn tool_result(
+    part: &OpenCodePart,
+    state: &OpenCodeState,
+    builder: &EventBuilder<'_>,
+) -> ToolResult {
     let output = state.output.as_deref();
     // The row has only the beginning of a long output; a file has the whole.
-    let whole = state.metadata.output_path.as_deref().and_then(|path| builder.beside(path));
+    let whole = state.metadata.output_path.as_deref().and_then(|path| builder.read_beside(path));
     let duration = state.time.start.zip(state.time.end).map(|(start, end)| end - start);
     ToolResult {
         call_id: part.call_id.clone(),
         tool: Some(part.tool.clone()),
-        outcome: outcome(state),
+        outcome: tool_outcome(state),
         shown: whole.as_ref().and(output).map(str::to_owned),
         output: whole
             .as_deref()
@@ -147,7 +151,7 @@ fn result(part: &OpenCodePart, state: &OpenCodeState, builder: &EventBuilder<'_>
     }
 }
 
-fn outcome(state: &OpenCodeState) -> Outcome {
+fn tool_outcome(state: &OpenCodeState) -> Outcome {
     let error = state.error.as_deref().unwrap_or_default();
     let says = |marks: &[&str]| marks.iter().any(|mark| error.contains(mark));
     // A command that the user stopped counts as completed and says so in its output.

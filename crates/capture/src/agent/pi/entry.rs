@@ -39,7 +39,7 @@ pub(super) struct PiEntry<'a> {
 }
 
 impl PiEntry<'_> {
-    pub(super) fn at(&self) -> Option<Time> {
+    pub(super) fn parse_time(&self) -> Option<Time> {
         self.timestamp.as_ref().and_then(|at| at.parse().ok())
     }
 
@@ -137,7 +137,7 @@ pub(super) struct PiPart {
     pub mime_type: Option<String>,
 }
 
-pub(super) fn parts(content: Option<&RawValue>) -> Vec<PiPart> {
+pub(super) fn parse_parts(content: Option<&RawValue>) -> Vec<PiPart> {
     let Some(content) = content else { return Vec::new() };
     match json::text(content) {
         Some(text) => vec![PiPart { kind: "text".to_owned(), text: Some(text), mime_type: None }],
@@ -146,7 +146,8 @@ pub(super) fn parts(content: Option<&RawValue>) -> Vec<PiPart> {
 }
 
 /// All texts of a content, one after the other.
-pub(super) fn texts(content: Option<&RawValue>) -> String {
-    let texts: Vec<String> = parts(content).into_iter().filter_map(|part| part.text).collect();
+pub(super) fn join_texts(content: Option<&RawValue>) -> String {
+    let texts: Vec<String> =
+        parse_parts(content).into_iter().filter_map(|part| part.text).collect();
     texts.join("\n")
 }

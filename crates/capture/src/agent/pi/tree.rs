@@ -26,7 +26,7 @@ pub(super) struct Tree {
 impl Tree {
     /// Looks at an entry before it is told; `last` is the last event of the session. If it goes
     /// back, the last event that still holds, as far as that is known.
-    pub(super) fn step(
+    pub(super) fn enter_entry(
         &mut self,
         entry: &PiEntry<'_>,
         last: Option<EventId>,
@@ -43,7 +43,7 @@ impl Tree {
     }
 
     /// Remembers what a prompt stands behind: there people go back to.
-    pub(super) fn mark(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
+    pub(super) fn mark_prompt(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
         // Several prompts may follow one entry: the event before the first of them is right for
         // all.
         let effective = self.effective(entry, last);
@@ -62,7 +62,7 @@ impl Tree {
     }
 
     /// An entry was told; `last` is the last event of the session.
-    pub(super) fn end(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
+    pub(super) fn leave_entry(&mut self, entry: &PiEntry<'_>, last: Option<EventId>) {
         // The header is no place in the tree, and an id that is too long would fill the saved
         // state.
         let id = entry.id.as_ref().filter(|id| entry.kind != "session" && id.len() <= ID_BYTES_MAX);

@@ -35,7 +35,7 @@ impl QwenLine {
     }
 
     /// What a person said. Bytes of pictures stay where they are.
-    pub(super) fn content(&self) -> Content {
+    pub(super) fn user_content(&self) -> Content {
         let parts = self.message.parts.iter().map(|part| match &part.inline_data {
             Some(data) => ContentPart {
                 kind: "image".to_owned(),
@@ -113,7 +113,7 @@ pub(super) struct QwenCounts {
 }
 
 impl QwenCounts {
-    pub(super) fn usage(&self) -> TokenUsage {
+    pub(super) fn token_usage(&self) -> TokenUsage {
         let (prompt, cached) = (self.prompt_token_count, self.cached_content_token_count);
         TokenUsage {
             // Cached ones are among those of the prompt, for models that count so.
@@ -169,13 +169,13 @@ pub(super) struct UiEvent {
 }
 
 impl UiEvent {
-    pub(super) fn usage(&self) -> TokenUsage {
+    pub(super) fn token_usage(&self) -> TokenUsage {
         let counts = QwenCounts {
             prompt_token_count: self.input_token_count,
             candidates_token_count: self.output_token_count,
             cached_content_token_count: self.cached_content_token_count,
             thoughts_token_count: self.thoughts_token_count,
         };
-        counts.usage()
+        counts.token_usage()
     }
 }

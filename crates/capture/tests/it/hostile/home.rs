@@ -43,7 +43,7 @@ impl Home {
     pub(super) fn read(&self, agent: &dyn Agent, now: Time, taken: &mut Taken) {
         let environment = Environment::new(Path::new(&self.0), []);
         Ingester::new(&[agent], &environment, &|| now)
-            .once(taken, &mut |_| {})
+            .ingest_all(taken, &mut |_| {})
             .expect("nothing ends a pass but its sink");
     }
 }
@@ -91,7 +91,7 @@ impl Taken {
 }
 
 impl Sink for Taken {
-    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         self.positions
             .iter()
             .for_each(|(key, position)| show(KnownSource { key, checkpoint: position }));
@@ -103,13 +103,13 @@ impl Sink for Taken {
         Ok(known.map(|(_, position)| position.clone()))
     }
 
-    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+    fn keep_original(&mut self, original: Original<'_>) -> Result<(), SinkError> {
         self.kept.truncate(original.offset as usize);
         self.kept.extend(original.bytes);
         Ok(())
     }
 
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         let known = self.source(&batch.source)?;
         assert_eq!(known, batch.from, "who moves a source knows where it was");
         // Whoever reads on after a parser has failed has found something all the same.
@@ -125,11 +125,11 @@ impl Sink for Taken {
         Ok(())
     }
 
-    fn find(&self, _id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+    fn find_event(&self, _id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
         Ok(None)
     }
 
-    fn find_in(
+    fn find_events(
         &self,
         _session: &SessionId,
         ids: &[EventId],

@@ -105,7 +105,7 @@ proptest! {
     fn events_are_published_once_in_order(acts in acts()) {
         let mut stage = Stage::new();
         let over = StopFlag::default();
-        over.ask();
+        over.request_stop();
         let mut news = stage.news();
         let mut wanted = Vec::new();
         for act in acts.into_iter().chain([Act::CatchUp]) {
@@ -145,7 +145,7 @@ fn imported_events_are_not_published() {
     let mut stage = Stage::new();
     let mut news = stage.news();
     let over = StopFlag::default();
-    over.ask();
+    over.request_stop();
     stage.record_seen("imported", 0, 0, 3);
     let wanted = stage.record("s", 0, 2);
     news.follow(&over, &SubscriptionWaker::default()).expect("it can be read");
