@@ -6,7 +6,10 @@
 mod probe; // evidence for one session
 mod registry; // Claude Code's list of running sessions
 mod locks; // lock files of open sessions
-mod processes; // the process table
+mod processes; // the process table: what runs
+mod process_info; // what the kernel knows of one process
+mod command_line; // which program a command line runs
 
 pub use probe::{HostProbe, ProbeTarget, modified_at};
+pub use process_info::{Inspection, ProcessInfo, ProcessStart};
 pub use processes::{ProcessTable, Processes, Started};

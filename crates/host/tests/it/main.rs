@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod probe; // evidence of running and of ended agents
+mod processes; // what is known of one process

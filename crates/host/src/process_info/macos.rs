@@ -1,0 +1,57 @@
+//! Processes as macOS reports them through `sysinfo`.
+
+use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+
+use super::{Inspection, ProcessInfo, ProcessStart};
+use crate::command_line::{CommandLine, WORDS_MAX};
+
+/// Looks at one process.
+pub(crate) fn inspect(pid: u32) -> Inspection {
+    let details = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
+    let system = refresh(ProcessesToUpdate::Some(&[Pid::from_u32(pid)]), details);
+    let Some(process) = system.as_ref().and_then(|system| system.process(Pid::from_u32(pid)))
+    else {
+        return Inspection::by_signal(pid);
+    };
+    // A zombie has ended: its parent has not collected it yet.
+    if matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead) {
+        return Inspection::Gone;
+    }
+    // Of other users' processes the system tells a name and no more.
+    let Some(uid) = process.effective_user_id() else { return Inspection::Unknown };
+    Inspection::Running(ProcessInfo {
+        pid,
+        started: ProcessStart::UnixSecs(process.start_time()),
+        uid: **uid,
+        parent: process.parent().map(Pid::as_u32),
+        name: process.name().to_string_lossy().into_owned(),
+        cwd: process.cwd().map(Into::into),
+    })
+}
+
+/// Lists the processes of a user. `None` if a process may be missing.
+pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
+    let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
+    let system = refresh(ProcessesToUpdate::All, details)?;
+    // `sysinfo` does not say that its list failed. It is never empty: this process runs.
+    let processes = Some(system.processes()).filter(|processes| !processes.is_empty())?;
+    let own = processes
+        .values()
+        .filter(|process| process.effective_user_id().is_some_and(|own| **own == uid));
+    let lines = own.map(|process| CommandLine {
+        pid: process.pid().as_u32(),
+        words: process
+            .cmd()
+            .iter()
+            .take(WORDS_MAX)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+    });
+    Some(lines.collect())
+}
+
+fn refresh(which: ProcessesToUpdate<'_>, details: ProcessRefreshKind) -> Option<System> {
+    let mut system = System::new().ok()?;
+    system.refresh_processes_specifics(which, true, details);
+    Some(system)
+}

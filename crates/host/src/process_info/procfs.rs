@@ -1,0 +1,167 @@
+//! Processes as `/proc` shows them.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, fstat, open, openat, readlinkat};
+use rustix::io::Errno;
+
+use super::{Inspection, ProcessInfo, ProcessStart};
+use crate::command_line::{CommandLine, WORDS_MAX};
+
+/// Processes in one scan. A scan that finds more is incomplete and proves nothing.
+const PROCESSES_MAX: usize = 65_536;
+
+/// Bytes of `/proc/PID/stat` that are read: 52 numbers and a name, at most some 1,100.
+const STAT_BYTES_MAX: usize = 2_048;
+
+/// Looks at one process: one small file, the owner of its folder and one link.
+pub(crate) fn inspect(pid: u32) -> Inspection {
+    let inspection = read_process(pid).unwrap_or_else(failed_read);
+    // Without a mounted `/proc` every process is missing there.
+    let is_mounted = || Path::new("/proc/self/stat").exists();
+    if inspection == Inspection::Gone && !is_mounted() {
+        return Inspection::by_signal(pid);
+    }
+    inspection
+}
+
+fn read_process(pid: u32) -> Result<Inspection, Errno> {
+    // Every read goes through one handle of the folder: it stays with its process, even if the
+    // kernel gives the pid to another one between two reads.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = open(format!("/proc/{pid}"), flags, Mode::empty())?;
+    let stat = openat(&folder, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = [0; STAT_BYTES_MAX];
+    let length = rustix::io::read(&stat, &mut text)?;
+    let text = String::from_utf8_lossy(&text[..length]);
+    let Some(stat) = ProcessStat::parse(&text) else { return Ok(Inspection::Unknown) };
+    if stat.has_ended {
+        return Ok(Inspection::Gone);
+    }
+    // The kernel hides the working directory of other users' processes.
+    let cwd = readlinkat(&folder, "cwd", Vec::new()).ok();
+    let cwd = cwd.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.into_bytes())));
+    Ok(Inspection::Running(ProcessInfo {
+        pid,
+        started: ProcessStart::Ticks(stat.ticks),
+        // The folder belongs to the effective user. Its files may belong to root instead, for a
+        // process that must not be dumped.
+        uid: fstat(&folder)?.st_uid,
+        parent: Some(stat.parent).filter(|parent| *parent > 0),
+        name: stat.name.to_owned(),
+        cwd,
+    }))
+}
+
+/// Returns what a failed read proves. A missing process has no folder (`NOENT`), and one that ends
+/// during the read has no answers (`SRCH`). Every other error is about the reader, which has no
+/// descriptor or no permission.
+fn failed_read(error: Errno) -> Inspection {
+    match error {
+        Errno::NOENT | Errno::SRCH => Inspection::Gone,
+        _ => Inspection::Unknown,
+    }
+}
+
+/// Fields of `/proc/PID/stat`.
+struct ProcessStat<'a> {
+    name: &'a str,
+    has_ended: bool,
+    parent: u32,
+    ticks: u64,
+}
+
+impl ProcessStat<'_> {
+    fn parse(stat: &str) -> Option<ProcessStat<'_>> {
+        // The name may contain spaces and parentheses, so fields count from the last `)`.
+        let (head, fields) = stat.rsplit_once(')')?;
+        let (_, name) = head.split_once('(')?;
+        let mut fields = fields.split_whitespace();
+        // Fields 3 (state), 4 (parent) and 22 (start time) of proc(5). `nth` skips those between.
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let ticks = fields.nth(17)?.parse().ok()?;
+        // A zombie has ended: its parent has not collected it yet.
+        Some(ProcessStat { name, has_ended: matches!(state, "Z" | "X"), parent, ticks })
+    }
+}
+
+/// Lists the processes of a user. `None` if a process may be missing.
+pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
+    let mut lines = Vec::new();
+    for (count, entry) in fs::read_dir("/proc").ok()?.enumerate() {
+        let entry = entry.ok().filter(|_| count < PROCESSES_MAX)?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        match read_command_line(&entry.path(), uid) {
+            Ok(Some(line)) => lines.push(split_words(pid, &line)),
+            Ok(None) => {}
+            // It has ended since the listing.
+            Err(error) if is_gone(&error) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(lines)
+}
+
+/// Reads the command line of a process; `None` for one of another user.
+fn read_command_line(folder: &Path, uid: u32) -> io::Result<Option<Vec<u8>>> {
+    if fs::metadata(folder)?.uid() != uid {
+        return Ok(None);
+    }
+    fs::read(folder.join("cmdline")).map(Some)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    Errno::from_io_error(error).map(failed_read) == Some(Inspection::Gone)
+}
+
+fn split_words(pid: u32, line: &[u8]) -> CommandLine {
+    // Words are separated by zero bytes. A process may have overwritten them with one text.
+    let words = line.split(|byte| *byte == 0).take(WORDS_MAX);
+    CommandLine {
+        pid,
+        words: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_may_contain_parentheses() {
+        let rest = "1 4711 4711 0 -1 4194560 103 0 0 0 0 0 0 0 20 0 1 0 98765 2777088 231";
+        let stat = format!("4711 (a) (b c)) S {rest}");
+        let stat = ProcessStat::parse(&stat).unwrap();
+        assert_eq!(
+            (stat.name, stat.has_ended, stat.parent, stat.ticks),
+            ("a) (b c)", false, 1, 98765)
+        );
+        assert!(ProcessStat::parse(&format!("4711 (sh) Z {rest}")).unwrap().has_ended);
+        assert!(ProcessStat::parse("4711 (sh) S 1 2").is_none());
+        assert!(ProcessStat::parse("").is_none());
+    }
+
+    #[test]
+    fn only_a_missing_process_is_gone() {
+        for (error, expected) in [
+            (Errno::NOENT, Inspection::Gone),
+            (Errno::SRCH, Inspection::Gone),
+            (Errno::MFILE, Inspection::Unknown),
+            (Errno::NFILE, Inspection::Unknown),
+            (Errno::ACCESS, Inspection::Unknown),
+            (Errno::PERM, Inspection::Unknown),
+            (Errno::NOMEM, Inspection::Unknown),
+            (Errno::INTR, Inspection::Unknown),
+            (Errno::IO, Inspection::Unknown),
+        ] {
+            assert_eq!(failed_read(error), expected, "{error:?}");
+        }
+    }
+}
