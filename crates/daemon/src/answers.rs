@@ -96,7 +96,7 @@ pub fn recent(hot: &projection::Hot) -> wire::RecentActivity {
         at: glance.at,
         text: glance.text.clone(),
     });
-    let said = hot.said().map(|said| wire::RecentMessage {
+    let said = hot.spoken_texts().map(|said| wire::RecentMessage {
         seq: said.seq,
         role: if said.by_agent { "assistant" } else { "user" },
         text: said.text.clone(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::{DigestFact, Topic};
 use crate::excerpt;
 use crate::tool::Deed;
-use crate::work_span::{PAUSE_MILLIS, WorkSpan, millis};
+use crate::work_span::{PAUSE_MILLIS, WorkSpan, millis_between};
 
 /// Files, branches and pull requests that are named.
 const ENTITIES_MAX: usize = 10;
@@ -92,7 +92,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<
         for worked in worked {
             let (from, end) = (worked.stretch.from, worked.stretch.to);
             match spans.last_mut() {
-                Some(span) if to.is_some_and(|to| millis(to, from) < PAUSE_MILLIS) => {
+                Some(span) if to.is_some_and(|to| millis_between(to, from) < PAUSE_MILLIS) => {
                     span.push(worked);
                 }
                 _ => spans.push(vec![worked]),
@@ -109,7 +109,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<
 impl Activity {
     /// Whether the last work on it is so long ago that it is over.
     pub fn is_over(&self, now: Time) -> bool {
-        millis(self.to, now) >= PAUSE_MILLIS
+        millis_between(self.to, now) >= PAUSE_MILLIS
     }
 }
 
@@ -132,7 +132,7 @@ fn activity(span: &[ProjectSpan<'_>]) -> Activity {
     let first = &span[0];
     let from = first.stretch.from;
     let to = span.iter().map(|worked| worked.stretch.to).max().unwrap_or(from);
-    let kind = kind(span);
+    let kind = activity_kind(span);
     let mut segments: Vec<String> = Vec::new();
     for worked in span {
         if !segments.iter().any(|segment| segment == worked.segment) {
@@ -141,7 +141,7 @@ fn activity(span: &[ProjectSpan<'_>]) -> Activity {
     }
     let busy: u64 = span.iter().map(|worked| worked.stretch.busy_millis).sum();
     // Sessions side by side are busy for more than the time that passed.
-    let share = (busy as f64 / millis(from, to).max(1) as f64).min(1.0);
+    let share = (busy as f64 / millis_between(from, to).max(1) as f64).min(1.0);
     Activity {
         facet: first.project.to_owned(),
         id: format!("{}_{}", kind.name(), first.segment),
@@ -162,7 +162,7 @@ fn activity(span: &[ProjectSpan<'_>]) -> Activity {
     }
 }
 
-fn kind(span: &[ProjectSpan<'_>]) -> ActivityKind {
+fn activity_kind(span: &[ProjectSpan<'_>]) -> ActivityKind {
     let sum = |count: &dyn Fn(&WorkSpan) -> u64| -> u64 {
         span.iter().map(|worked| count(worked.stretch)).sum()
     };

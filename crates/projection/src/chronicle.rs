@@ -43,7 +43,7 @@ impl Chapter<'_> {
     pub fn title(&self) -> Option<(String, FactOrigin)> {
         let told = self.naming.and_then(|naming| naming.title.clone());
         let told = told.map(|title| (title, FactOrigin::Model));
-        told.or_else(|| Some((digest::title(&self.facts)?, FactOrigin::Heuristic)))
+        told.or_else(|| Some((digest::find_title(&self.facts)?, FactOrigin::Heuristic)))
     }
 }
 
@@ -70,7 +70,7 @@ impl Projection for Chronicle {
         if event.fork_origin().is_none()
             && let Some(words) = ModelWords::from_event(event)
         {
-            self.hear(&words, event);
+            self.apply_model_words(&words, event);
         }
     }
 
@@ -88,7 +88,7 @@ impl Projection for Chronicle {
 impl Chronicle {
     /// Takes what a model said. A model answers late, so its words belong to the epoch of the
     /// events it was asked about, not to the open one.
-    fn hear(&mut self, words: &ModelWords, event: &Event) {
+    fn apply_model_words(&mut self, words: &ModelWords, event: &Event) {
         // The last epoch that began at or before the last event the model knew.
         let begun = self.epochs.list().iter().rev();
         let Some(epoch) = begun

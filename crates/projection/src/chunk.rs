@@ -22,11 +22,11 @@ impl Chunks {
 
     /// Adds a line. It begins the next chunk where this one has no room for it; only a line that
     /// has no room in any chunk is taken apart.
-    pub(crate) fn push(&mut self, line: &str) {
+    pub(crate) fn push_line(&mut self, line: &str) {
         let chars = line.chars().count();
         // `BETWEEN` is ASCII, so its bytes are its characters.
         if self.open_chars > 0 && self.open_chars + BETWEEN.len() + chars > self.chars_max {
-            self.close();
+            self.close_chunk();
         }
         // The open chunk is closed by now: with more characters than any chunk, it had no room.
         if chars > self.chars_max {
@@ -46,11 +46,11 @@ impl Chunks {
     }
 
     pub(crate) fn finish(mut self) -> Vec<String> {
-        self.close();
+        self.close_chunk();
         self.full
     }
 
-    fn close(&mut self) {
+    fn close_chunk(&mut self) {
         if self.open_chars > 0 {
             self.full.push(std::mem::take(&mut self.open));
             self.open_chars = 0;

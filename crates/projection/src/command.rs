@@ -10,8 +10,8 @@ const FRONT: &[&str] =
 const SEPARATORS: &[&str] = &["&&", "||", ";", "|"];
 
 /// The program a line runs. Going to a folder first and setting variables is not it.
-pub(crate) fn program(line: &str) -> &str {
-    let words = words(line);
+pub(crate) fn program_of_line(line: &str) -> &str {
+    let words = command_words(line);
     let name = words.first().copied().unwrap_or(line.trim());
     // `(make` and `"./run"`: the sign of a subshell and quotes are no part of the name.
     let name = name.trim_start_matches('(').trim_matches(['"', '\'']);
@@ -20,7 +20,7 @@ pub(crate) fn program(line: &str) -> &str {
 
 /// The words of the first command of a line that is more than `cd` or a variable, up to the next
 /// command.
-pub(crate) fn words(line: &str) -> Vec<&str> {
+pub(crate) fn command_words(line: &str) -> Vec<&str> {
     let mut rest = line.trim();
     loop {
         let (command, next) = first_command(rest);
@@ -78,9 +78,9 @@ fn without_front(mut words: Vec<&str>) -> Vec<&str> {
 }
 
 /// The tests a line runs, in short, if it does.
-pub(crate) fn tests(line: &str) -> Option<String> {
-    let words = words(line);
-    let program = program(line);
+pub(crate) fn tests_of_line(line: &str) -> Option<String> {
+    let words = command_words(line);
+    let program = program_of_line(line);
     // `cargo +nightly --quiet test`: neither a toolchain nor an option is what cargo does.
     let mut arguments = words.iter().skip(1).filter(|word| !word.starts_with(['-', '+']));
     let first = arguments.next().copied().unwrap_or_default();
@@ -109,11 +109,11 @@ pub(crate) fn tests(line: &str) -> Option<String> {
 
 /// Whether a line looks at changes, as `git diff` does.
 pub(crate) fn is_review(line: &str) -> bool {
-    let words = words(line);
+    let words = command_words(line);
     let mut arguments = words.iter().skip(1).filter(|word| !word.starts_with('-'));
     let first = arguments.next().copied().unwrap_or_default();
     let second = arguments.next().copied().unwrap_or_default();
-    match program(line) {
+    match program_of_line(line) {
         "git" => matches!(first, "diff" | "show" | "log" | "blame"),
         "gh" => first == "pr" && matches!(second, "view" | "diff" | "checks" | "review"),
         _ => false,

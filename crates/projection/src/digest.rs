@@ -33,7 +33,7 @@ use fixes::Fixes;
 use sentence::{SentenceCandidates, sentences};
 use work::WorkSummary;
 
-pub use summary::{summary, title};
+pub use summary::{find_title, summarize};
 pub use words::Naming;
 pub(crate) use words::facts_of;
 
@@ -212,13 +212,13 @@ impl Digest {
         self.seq = event.seq;
         // A fork's inherited events are digested in the session they were made in, and an amendment
         // would tell a fact twice.
-        let news = self.torn.look_at(event);
+        let news = self.torn.inspect_event(event);
         if news == EventNovelty::Again || event.fork_origin().is_some() {
             return;
         }
         match event.kind {
-            Kind::UserPrompt => self.prompt(event),
-            Kind::AssistantMessage => self.answer(event),
+            Kind::UserPrompt => self.apply_prompt(event),
+            Kind::AssistantMessage => self.apply_answer(event),
             Kind::ToolCall => {
                 let Some(call) = event.readable::<ToolCall>() else { return };
                 let used = ToolUse::from_call(&call.tool, &call.input);
@@ -228,17 +228,17 @@ impl Digest {
                 if let Some(program) = event.parent_id {
                     self.work.undo_program(program);
                 }
-                self.work.call(&call, event.id, &used, place);
-                self.fixes.call(&call.call_id, used);
+                self.work.apply_call(&call, event.id, &used, place);
+                self.fixes.apply_call(&call.call_id, used);
             }
-            Kind::ToolResult => self.result(event),
+            Kind::ToolResult => self.apply_result(event),
             Kind::SessionStarted => {
                 let started = event.readable::<SessionStarted>();
-                self.move_to(started.and_then(|started| started.branch), event);
+                self.switch_branch(started.and_then(|started| started.branch), event);
             }
             Kind::SettingsChanged => {
                 let changed = event.readable::<SettingsChanged>();
-                self.move_to(changed.and_then(|changed| changed.branch), event);
+                self.switch_branch(changed.and_then(|changed| changed.branch), event);
             }
             Kind::TurnCompleted => self.turn_end(event),
             Kind::Error => self.ask_fails(true),
@@ -256,21 +256,21 @@ impl Digest {
         let work = self.work.take_lines();
         let mut part = std::mem::take(&mut self.part);
         for (topic, text, place) in part.asks {
-            self.tell(topic, &text, place);
+            self.add_fact(topic, &text, place);
         }
-        for choice in part.choices.best(BEST_MAX) {
-            self.tell(choice.topic, &choice.text, choice.place);
+        for choice in part.choices.take_best(BEST_MAX) {
+            self.add_fact(choice.topic, &choice.text, choice.place);
         }
         for (text, place) in work {
-            self.tell(Topic::Work, &text, place);
+            self.add_fact(Topic::Work, &text, place);
         }
         // Problems without a fix are not told here: they wait in `fixes` for a later part.
         for (text, place) in part.problems.drain(..) {
-            self.tell(Topic::Problem, &text, place);
+            self.add_fact(Topic::Problem, &text, place);
         }
         self.tell_open_ends();
-        for fact in part.facts.best(BEST_MAX) {
-            self.tell(Topic::Fact, &fact.text, fact.place);
+        for fact in part.facts.take_best(BEST_MAX) {
+            self.add_fact(Topic::Fact, &fact.text, fact.place);
         }
     }
 
@@ -280,18 +280,18 @@ impl Digest {
     }
 
     /// To go to another branch is work; to begin on one is not.
-    fn move_to(&mut self, branch: Option<String>, event: &Event) {
+    fn switch_branch(&mut self, branch: Option<String>, event: &Event) {
         let Some(branch) = branch else { return };
-        let branch = excerpt::beginning(&excerpt::line(&branch), FACT_CHARS_MAX);
+        let branch = excerpt::beginning(&excerpt::one_line(&branch), FACT_CHARS_MAX);
         // The first branch a session names is where it began, and every start names it again.
         if let Some(before) = self.branch.replace(branch.clone())
             && before != branch
         {
-            self.work.branch(&branch, SeqSpan::from_event(event));
+            self.work.visit_branch(&branch, SeqSpan::from_event(event));
         }
     }
 
-    fn prompt(&mut self, event: &Event) {
+    fn apply_prompt(&mut self, event: &Event) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
         let text = prompt.content.joined_text();
         let place = SeqSpan::from_event(event);
@@ -299,7 +299,7 @@ impl Digest {
         if is_substantive(&text) {
             let topic = if self.has_goal { Topic::Ask } else { Topic::Goal };
             self.has_goal = true;
-            let asked = excerpt::beginning(&excerpt::line(&text), FACT_CHARS_MAX);
+            let asked = excerpt::beginning(&excerpt::one_line(&text), FACT_CHARS_MAX);
             if self.part.asks.len() == ASKS_MAX {
                 // The goal stays; it stands first in the part it was set in.
                 let has_goal = self.part.asks[0].0 == Topic::Goal;
@@ -314,14 +314,14 @@ impl Digest {
         for sentence in sentences(&text) {
             // A choice often holds a value, too. It is kept once, as the choice.
             if let Some(topic) = sentence::choice_of_user(&sentence) {
-                self.part.choices.add(topic, sentence, true, place);
-            } else if sentence::is_fact(&sentence) {
-                self.part.facts.add(Topic::Fact, sentence, true, place);
+                self.part.choices.add_sentence(topic, sentence, true, place);
+            } else if sentence::has_value(&sentence) {
+                self.part.facts.add_sentence(Topic::Fact, sentence, true, place);
             }
         }
     }
 
-    fn answer(&mut self, event: &Event) {
+    fn apply_answer(&mut self, event: &Event) {
         let Some(answer) = event.readable::<AssistantMessage>() else { return };
         let text = answer.content.joined_text();
         if text.trim().is_empty() {
@@ -332,24 +332,24 @@ impl Digest {
             ask.is_answered = true;
         }
         // Agents write what comes next at the end of their answer.
-        self.last_answer = Some((excerpt::tail(&text, LAST_ANSWER_CHARS).to_owned(), place));
+        self.last_answer = Some((excerpt::take_tail(&text, LAST_ANSWER_CHARS).to_owned(), place));
         for sentence in sentences(&text) {
             if sentence::is_choice_of_assistant(&sentence) {
-                self.part.choices.add(Topic::Decision, sentence, false, place);
-            } else if sentence::is_fact(&sentence) {
-                self.part.facts.add(Topic::Fact, sentence, false, place);
+                self.part.choices.add_sentence(Topic::Decision, sentence, false, place);
+            } else if sentence::has_value(&sentence) {
+                self.part.facts.add_sentence(Topic::Fact, sentence, false, place);
             }
         }
     }
 
-    fn result(&mut self, event: &Event) {
+    fn apply_result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         let place = SeqSpan::from_event(event);
         let has_failed = has_failed(&result);
-        self.work.result(&result, has_failed, place);
+        self.work.apply_result(&result, has_failed, place);
         // A call that the user refused or stopped is no problem to be fixed.
         let is_problem = has_failed && matches!(result.outcome, Outcome::Error | Outcome::Ok);
-        if let Some(problem) = self.fixes.result(&result, has_failed, is_problem, place) {
+        if let Some(problem) = self.fixes.apply_result(&result, has_failed, is_problem, place) {
             self.part.problems.push(problem);
         }
         // Only the last result counts: an agent that recovers from a failure has not failed.
@@ -374,17 +374,17 @@ impl Digest {
         if let Some(ask) = self.last_ask.clone()
             && (ask.has_failed || !ask.is_answered)
         {
-            self.tell(Topic::OpenEnd, &ask.text, ask.place);
+            self.add_fact(Topic::OpenEnd, &ask.text, ask.place);
         }
         if let Some((answer, place)) = self.last_answer.take() {
             for sentence in sentences(&answer).filter(|sentence| sentence::is_open_end(sentence)) {
-                self.tell(Topic::OpenEnd, &sentence, place);
+                self.add_fact(Topic::OpenEnd, &sentence, place);
             }
         }
     }
 
     /// Adds a fact, unless it was told before.
-    fn tell(&mut self, topic: Topic, text: &str, place: SeqSpan) {
+    fn add_fact(&mut self, topic: Topic, text: &str, place: SeqSpan) {
         // The mark is made of the words alone, so that punctuation and case make no second fact.
         let text = excerpt::beginning(text, FACT_CHARS_MAX);
         let epoch = self.epochs.number();
@@ -392,7 +392,7 @@ impl Digest {
         let scope = if topic == Topic::Work { epoch } else { 0 };
         // What was the goal is not asked for again.
         let kind = if topic == Topic::Ask { Topic::Goal } else { topic };
-        let mark = IdHash::from_id(&format!("{kind:?} {scope} {}", sentence::normal(&text)));
+        let mark = IdHash::from_id(&format!("{kind:?} {scope} {}", sentence::normalize(&text)));
         if text.is_empty() || self.told.contains(&mark) {
             return;
         }

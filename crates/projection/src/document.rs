@@ -19,7 +19,7 @@ mod html;
 mod plain;
 mod handoff; // a note for the next agent or user
 
-pub use handoff::handoff;
+pub use handoff::write_handoff;
 pub use head::DocumentHead;
 
 use block::DocumentBlock;
@@ -65,15 +65,15 @@ pub struct Document<'r> {
 
 /// One way to write blocks down.
 trait BlockWriter {
-    fn begin(&mut self, head: &DocumentHead, out: &mut String);
-    fn block(&mut self, block: &DocumentBlock, out: &mut String);
-    fn end(&mut self, out: &mut String);
+    fn begin_document(&mut self, head: &DocumentHead, out: &mut String);
+    fn write_block(&mut self, block: &DocumentBlock, out: &mut String);
+    fn end_document(&mut self, out: &mut String);
 }
 
 impl<'r> Document<'r> {
     /// A document that shows texts as they are.
     pub fn new(format: Format, head: DocumentHead, options: Options) -> Document<'r> {
-        Document::with(format, head, options, Clean::new(None))
+        Document::with_clean(format, head, options, Clean::new(None))
     }
 
     /// A document that sends every text through `redact`.
@@ -83,10 +83,10 @@ impl<'r> Document<'r> {
         options: Options,
         redact: &'r mut Redact<'r>,
     ) -> Document<'r> {
-        Document::with(format, head, options, Clean::new(Some(redact)))
+        Document::with_clean(format, head, options, Clean::new(Some(redact)))
     }
 
-    fn with(
+    fn with_clean(
         format: Format,
         head: DocumentHead,
         options: Options,
@@ -103,35 +103,35 @@ impl<'r> Document<'r> {
     /// Takes the next event, and appends to `out` what is settled by now.
     pub fn push(&mut self, event: &Event, out: &mut String) {
         // The head is written with the first event and not in `new`, which has no `out`.
-        self.begin(out);
+        self.write_head(out);
         self.teller.apply(event, &mut self.clean);
         while let Some(block) = self.teller.next() {
-            self.form.block(&block, out);
+            self.form.write_block(&block, out);
         }
     }
 
     /// Ends the document, and appends to `out` what was still waiting.
     pub fn finish(mut self, out: &mut String) {
-        self.begin(out);
+        self.write_head(out);
         while let Some(block) = self.teller.next_left() {
-            self.form.block(&block, out);
+            self.form.write_block(&block, out);
         }
-        self.form.end(out);
+        self.form.end_document(out);
     }
 
-    fn begin(&mut self, out: &mut String) {
+    fn write_head(&mut self, out: &mut String) {
         let Some(mut head) = self.head.take() else { return };
         // A title is recorded text like any other: it may hold secrets and line breaks.
-        head.title = crate::excerpt::line(&self.clean.text(&head.title));
+        head.title = crate::excerpt::one_line(&self.clean.clean_text(&head.title));
         for (_, value) in &mut head.rows {
-            *value = crate::excerpt::line(&self.clean.text(value));
+            *value = crate::excerpt::one_line(&self.clean.clean_text(value));
         }
-        self.form.begin(&head, out);
+        self.form.begin_document(&head, out);
     }
 }
 
 /// `2026-03-02 09:14:21`, in UTC.
-fn moment(at: Time) -> String {
+fn utc_text(at: Time) -> String {
     let text = at.to_string();
     let whole = text.split(['.', 'Z']).next().unwrap_or_default();
     whole.replacen('T', " ", 1)

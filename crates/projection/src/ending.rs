@@ -101,24 +101,24 @@ impl EndingState {
         let is_over = turn.is_some() && turn == self.over;
         match record {
             LastRecord::Prompted { is_queued } => {
-                self.talk(Last::Prompt);
+                self.apply_talk(Last::Prompt);
                 // A queued prompt comes while calls run, and leaves them open.
                 if !is_queued {
                     // A call that is still open by now was lost with the turn before.
                     self.open_calls.clear();
                 }
             }
-            LastRecord::Answered => self.talk(Last::Answer),
+            LastRecord::Answered => self.apply_talk(Last::Answer),
             // A call is a word of the model, so a prompt before it has its answer.
             LastRecord::Called(call_id) => {
                 if !is_over {
-                    self.talk(Last::Answer);
+                    self.apply_talk(Last::Answer);
                 }
                 self.open_calls.push(IdHash::from_id(call_id));
             }
             LastRecord::Returned(call_id) => {
                 if !is_over {
-                    self.talk(Last::Result);
+                    self.apply_talk(Last::Result);
                 }
                 let mark = IdHash::from_id(call_id);
                 self.open_calls.take(|open| *open == mark);
@@ -145,13 +145,13 @@ impl EndingState {
     }
 
     /// A torn record was read completely after all.
-    pub(crate) fn mend(&mut self, event_id: EventId) {
+    pub(crate) fn mend_torn(&mut self, event_id: EventId) {
         if self.torn == Some(event_id) {
             self.torn = None;
         }
     }
 
-    fn talk(&mut self, last: Last) {
+    fn apply_talk(&mut self, last: Last) {
         // Talk behind a torn record or an exit shows that the session went on.
         self.last = last;
         self.torn = None;

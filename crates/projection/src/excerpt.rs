@@ -12,7 +12,7 @@ const ELLIPSIS: char = '…';
 const WORD_LOOK_BACK: usize = 20;
 
 /// The text on one line: white space is one blank, control characters are gone.
-pub(crate) fn line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(256));
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
         // Invisible characters may be all of a word. Its blank is taken back then, or the line
@@ -73,12 +73,12 @@ pub(crate) fn beginning(text: &str, chars_max: usize) -> String {
 }
 
 /// The beginning of a text as it is, at most so many characters: what is looked at of a long one.
-pub(crate) fn head(text: &str, chars_max: usize) -> &str {
+pub(crate) fn take_head(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(limit, _)| &text[..limit])
 }
 
 /// The end of a text as it is, at most so many characters.
-pub(crate) fn tail(text: &str, chars_max: usize) -> &str {
+pub(crate) fn take_tail(text: &str, chars_max: usize) -> &str {
     // `nth` counts from zero, so the last `n` characters begin at `nth(n - 1)` from the end.
     let Some(before) = chars_max.checked_sub(1) else { return "" };
     text.char_indices().rev().nth(before).map_or(text, |(start, _)| &text[start..])
@@ -86,7 +86,7 @@ pub(crate) fn tail(text: &str, chars_max: usize) -> &str {
 
 /// The first words of a text on one line, within both limits.
 pub(crate) fn first_words(text: &str, words_max: usize, chars_max: usize) -> String {
-    let line = line(text);
+    let line = one_line(text);
     let mut words = line.split(' ');
     let first: Vec<&str> = words.by_ref().take(words_max).collect();
     let mut first = first.join(" ");
@@ -98,7 +98,7 @@ pub(crate) fn first_words(text: &str, words_max: usize, chars_max: usize) -> Str
 
 /// The first line that is not blank, within the limit.
 pub(crate) fn first_line(text: &str, chars_max: usize) -> String {
-    let first = text.lines().map(line).find(|line| !line.is_empty());
+    let first = text.lines().map(one_line).find(|line| !line.is_empty());
     beginning(&first.unwrap_or_default(), chars_max)
 }
 
@@ -107,7 +107,7 @@ fn character_start(text: &str, place: usize) -> usize {
     let mut start = place;
     while let Some(next) = text[start..].chars().next()
         && let Some((before, previous)) = text[..start].char_indices().next_back()
-        && (joins(next) || previous == ZERO_WIDTH_JOINER)
+        && (joins_previous(next) || previous == ZERO_WIDTH_JOINER)
     {
         start = before;
     }
@@ -121,7 +121,7 @@ const ZERO_WIDTH_JOINER: char = '\u{200D}';
 const MARKS_MAX: usize = 64;
 
 /// Combining marks, joiners, variation selectors and skin tones.
-fn joins(c: char) -> bool {
+fn joins_previous(c: char) -> bool {
     matches!(c,
         '\u{0300}'..='\u{036F}' | '\u{0591}'..='\u{05BD}' | '\u{064B}'..='\u{065F}'
         | '\u{093A}'..='\u{094F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}'

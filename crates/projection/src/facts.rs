@@ -151,11 +151,11 @@ impl Projection for Facts {
         self.seq = seq;
         // Inherited events tell names and the ending, but count for the session they were made in.
         let is_own = event.fork_origin().is_none();
-        let news = self.torn.look_at(event);
+        let news = self.torn.inspect_event(event);
         // The torn or unknown record was counted as one. It is taken back here, and the mended
         // event is counted below like any other.
         if let EventNovelty::Mended(torn) = news {
-            self.ending.mend(torn);
+            self.ending.mend_torn(torn);
             self.counts.unknown = self.counts.unknown.saturating_sub(u64::from(is_own));
             self.counts.events = self.counts.events.saturating_sub(u64::from(is_own));
             self.understand(event, is_own);
@@ -167,15 +167,15 @@ impl Projection for Facts {
         }
         // Requests take amendments themselves, so they come before the test for news.
         if event.kind == Kind::StepCompleted {
-            self.step(event, is_own);
+            self.count_step(event, is_own);
         } else if is_own && let Some(cost) = event.cost {
             let key = self.usage_key(event, None, 0);
             self.usage.add(key, &UsageTotals::from_cost(cost));
         }
         // An amendment may bring a title or a model that the first account did not have.
-        self.name(event);
+        self.apply_names(event);
         if is_news {
-            self.talk(event, is_own);
+            self.count_event(event, is_own);
         }
     }
 
@@ -242,7 +242,7 @@ impl Facts {
     }
 
     /// Counts what was said and done, and what it says about the ending.
-    fn talk(&mut self, event: &Draft, is_own: bool) {
+    fn count_event(&mut self, event: &Draft, is_own: bool) {
         let own = u64::from(is_own);
         let turn_id = event.turn_id.as_deref();
         match event.kind {
@@ -255,7 +255,7 @@ impl Facts {
                 if !self.title.is_settled()
                     && let Some(prompt) = event.readable::<UserPrompt>()
                 {
-                    self.title.look_at(&prompt.content.joined_text());
+                    self.title.consider_prompt(&prompt.content.joined_text());
                 }
             }
             Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
@@ -307,7 +307,7 @@ impl Facts {
         }
         let head: UnknownRecordHead = event.data.read().unwrap_or_default();
         let agent_version = self.about.agent_version.clone();
-        let record_type = head.record_type.as_deref().map(name);
+        let record_type = head.record_type.as_deref().map(limit_name);
         // By version, because a new version of an agent is what brings new records.
         let is_it = |known: &UnknownCount| {
             known.agent_version == agent_version && known.record_type == record_type
@@ -329,7 +329,7 @@ impl Facts {
 
     /// A record is understood now that was counted as unknown.
     fn understand(&mut self, event: &Draft, is_own: bool) {
-        let record_type = event.understood().filter(|_| is_own).map(|told| name(&told));
+        let record_type = event.understood().filter(|_| is_own).map(|told| limit_name(&told));
         // Without the version: the agent may have been updated since the record was read.
         let is_it = |known: &&mut UnknownCount| known.record_type == record_type;
         if record_type.is_some()
@@ -341,14 +341,14 @@ impl Facts {
     }
 
     /// Counts a request once: an amendment replaces what the first account added.
-    fn step(&mut self, event: &Draft, is_own: bool) {
+    fn count_step(&mut self, event: &Draft, is_own: bool) {
         let step = event.readable::<StepCompleted>().unwrap_or_default();
         // A start or a change of settings names the model of the session; a single request only
         // fills in for them.
         if let Some(model) = &step.model
             && self.about.model.is_none()
         {
-            self.about.model = Some(name(model));
+            self.about.model = Some(limit_name(model));
         }
         let used = UsageTotals::from_step(&step, event.cost);
         let context = used.map_or(0, |used| used.tokens.context());
@@ -392,7 +392,7 @@ impl Facts {
     fn usage_key(&self, event: &Draft, model: Option<&str>, context: u64) -> UsageKey {
         UsageKey {
             day: Day::from_time(event.created_at),
-            model: model.map(name).or_else(|| self.about.model.clone()),
+            model: model.map(limit_name).or_else(|| self.about.model.clone()),
             project: self.about.project.clone(),
             cwd: self.about.cwd.clone(),
             context_above: context_step(context),
@@ -400,7 +400,7 @@ impl Facts {
     }
 
     /// Takes the names an event tells.
-    fn name(&mut self, event: &Draft) {
+    fn apply_names(&mut self, event: &Draft) {
         match event.kind {
             Kind::SessionStarted => {
                 let Some(started) = event.readable::<SessionStarted>() else { return };
@@ -408,25 +408,25 @@ impl Facts {
                 self.is_child |= started.mode == Some(SessionMode::Child);
                 self.about.take_started(&started);
                 if let Some(title) = &started.title {
-                    self.title.give(title);
+                    self.title.set_given_title(title);
                 }
             }
             Kind::SettingsChanged => {
                 let Some(changed) = event.readable::<SettingsChanged>() else { return };
                 self.about.take_changed(&changed);
                 if let Some(title) = &changed.title {
-                    self.title.give(title);
+                    self.title.set_given_title(title);
                 }
             }
             Kind::Note => {
                 if let Some(title) = ModelWords::from_event(event).and_then(|words| words.title) {
-                    self.title.tell(&title);
+                    self.title.set_model_title(&title);
                 }
             }
             // The task of a child is its prompt, though no user typed it.
             Kind::ContextAdded if self.is_child && !self.title.is_settled() => {
                 if let Some(context) = event.readable::<ContextAdded>() {
-                    self.title.look_at(&context.content.joined_text());
+                    self.title.consider_prompt(&context.content.joined_text());
                 }
             }
             _ => {}
@@ -436,29 +436,29 @@ impl Facts {
 
 impl SessionProfile {
     fn take_started(&mut self, started: &SessionStarted) {
-        take(&mut self.agent, &started.agent);
-        take(&mut self.agent_version, &started.agent_version);
-        take(&mut self.model, &started.model);
-        take(&mut self.project, &started.project);
-        take(&mut self.remote, &started.remote);
-        take(&mut self.entry_point, &started.entry_point);
-        take(&mut self.permission_mode, &started.permission_mode);
-        self.move_to(&started.cwd, &started.branch);
+        set_if_told(&mut self.agent, &started.agent);
+        set_if_told(&mut self.agent_version, &started.agent_version);
+        set_if_told(&mut self.model, &started.model);
+        set_if_told(&mut self.project, &started.project);
+        set_if_told(&mut self.remote, &started.remote);
+        set_if_told(&mut self.entry_point, &started.entry_point);
+        set_if_told(&mut self.permission_mode, &started.permission_mode);
+        self.move_to_place(&started.cwd, &started.branch);
     }
 
     fn take_changed(&mut self, changed: &SettingsChanged) {
-        take(&mut self.agent_version, &changed.agent_version);
-        take(&mut self.model, &changed.model);
-        take(&mut self.project, &changed.project);
-        take(&mut self.permission_mode, &changed.permission_mode);
-        self.move_to(&changed.cwd, &changed.branch);
+        set_if_told(&mut self.agent_version, &changed.agent_version);
+        set_if_told(&mut self.model, &changed.model);
+        set_if_told(&mut self.project, &changed.project);
+        set_if_told(&mut self.permission_mode, &changed.permission_mode);
+        self.move_to_place(&changed.cwd, &changed.branch);
     }
 
-    fn move_to(&mut self, cwd: &Option<String>, branch: &Option<String>) {
-        take(&mut self.cwd, cwd);
-        take(&mut self.branch, branch);
+    fn move_to_place(&mut self, cwd: &Option<String>, branch: &Option<String>) {
+        set_if_told(&mut self.cwd, cwd);
+        set_if_told(&mut self.branch, branch);
         for (place, places) in [(cwd, &mut self.cwds), (branch, &mut self.branches)] {
-            let place = place.as_deref().map(name).filter(|place| !place.is_empty());
+            let place = place.as_deref().map(limit_name).filter(|place| !place.is_empty());
             if let Some(place) = place
                 && places.len() < PLACES_MAX
                 && !places.contains(&place)
@@ -494,14 +494,14 @@ impl AnswerHead<'_> {
     }
 }
 
-fn take(slot: &mut Option<String>, told: &Option<String>) {
+fn set_if_told(slot: &mut Option<String>, told: &Option<String>) {
     // An agent that says nothing, or an empty text, takes no name back.
     if let Some(told) = told.as_deref().filter(|told| !told.is_empty()) {
-        *slot = Some(name(told));
+        *slot = Some(limit_name(told));
     }
 }
 
 /// A name as it is kept: as it was told, unless it is absurdly long.
-fn name(told: &str) -> String {
-    excerpt::head(told, NAME_CHARS_MAX).to_owned()
+fn limit_name(told: &str) -> String {
+    excerpt::take_head(told, NAME_CHARS_MAX).to_owned()
 }

@@ -84,18 +84,22 @@ impl Projection for Hot {
             seq: event.seq,
             kind: event.kind.clone(),
             at: event.created_at,
-            text: glance(event),
+            text: preview_line(event),
         });
         match event.kind {
-            Kind::UserPrompt => self.prompt(event),
+            Kind::UserPrompt => self.apply_prompt(event),
             Kind::AssistantMessage => {
                 let answer = event.readable::<AssistantMessage>();
-                self.say(event.seq, true, answer.map(|answer| answer.content.joined_text()));
+                self.push_speech(
+                    event.seq,
+                    true,
+                    answer.map(|answer| answer.content.joined_text()),
+                );
             }
             _ => {}
         }
-        self.go_on(event);
-        self.forget();
+        self.extend_turn(event);
+        self.drop_oldest();
     }
 
     fn save(&self) -> Option<Vec<u8>> {
@@ -114,7 +118,7 @@ impl Hot {
     }
 
     /// What was said last, oldest first.
-    pub fn said(&self) -> impl Iterator<Item = &SpokenText> {
+    pub fn spoken_texts(&self) -> impl Iterator<Item = &SpokenText> {
         self.said.iter()
     }
 
@@ -123,7 +127,7 @@ impl Hot {
         self.turns.iter()
     }
 
-    fn prompt(&mut self, event: &Event) {
+    fn apply_prompt(&mut self, event: &Event) {
         let prompt = event.readable::<UserPrompt>();
         let text = prompt.map(|prompt| prompt.content.joined_text());
         // One that waited in a queue belongs to the turn it was handed to.
@@ -133,16 +137,16 @@ impl Hot {
                 seq_from: event.seq,
                 seq_to: event.seq,
                 started_at: event.created_at,
-                prompt: excerpt::beginning(&excerpt::line(told), GLANCE_CHARS_MAX),
+                prompt: excerpt::beginning(&excerpt::one_line(told), GLANCE_CHARS_MAX),
                 tool_calls: 0,
                 failures: 0,
                 is_over: false,
             });
         }
-        self.say(event.seq, false, text);
+        self.push_speech(event.seq, false, text);
     }
 
-    fn say(&mut self, seq: u64, by_agent: bool, text: Option<String>) {
+    fn push_speech(&mut self, seq: u64, by_agent: bool, text: Option<String>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
         let mut from = text.len().saturating_sub(TEXT_BYTES_MAX);
         // Forward, so that the text stays within the limit. It ends at `text.len()` at the latest.
@@ -155,7 +159,7 @@ impl Hot {
     }
 
     /// The current turn goes on with an event, or ends with it.
-    fn go_on(&mut self, event: &Event) {
+    fn extend_turn(&mut self, event: &Event) {
         // Events before the first prompt in the window belong to a turn that began before it.
         let Some(turn) = self.turns.back_mut() else { return };
         turn.seq_to = event.seq;
@@ -170,7 +174,7 @@ impl Hot {
     }
 
     /// Lets go of what is too much, and of what began too long ago.
-    fn forget(&mut self) {
+    fn drop_oldest(&mut self) {
         // A turn that began before the window would look different when folded from the tail alone.
         let since = self.seq.saturating_sub(HOT_EVENTS_SEEN);
         while self.turns.front().is_some_and(|turn| turn.seq_from <= since) {
@@ -185,14 +189,14 @@ impl Hot {
     }
 }
 
-fn glance(event: &Event) -> String {
+fn preview_line(event: &Event) -> String {
     let text = match &event.text {
         // Four times what is shown: blanks and control characters are dropped before the cut.
-        Some(text) => excerpt::line(excerpt::head(text, 4 * GLANCE_CHARS_MAX)),
+        Some(text) => excerpt::one_line(excerpt::take_head(text, 4 * GLANCE_CHARS_MAX)),
         None => {
             let texts = event.search_texts();
             let first = texts.first().map(AsRef::as_ref).unwrap_or_default();
-            excerpt::line(excerpt::head(first, 4 * GLANCE_CHARS_MAX))
+            excerpt::one_line(excerpt::take_head(first, 4 * GLANCE_CHARS_MAX))
         }
     };
     excerpt::beginning(&text, GLANCE_CHARS_MAX)

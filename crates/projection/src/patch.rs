@@ -16,7 +16,7 @@ const FILE_LINES: &[(&str, Deed)] = &[
 ];
 
 /// The files a patch names, in order; none for a text that is no patch.
-pub(crate) fn files(text: &str) -> impl Iterator<Item = (Deed, &str)> {
+pub(crate) fn patched_files(text: &str) -> impl Iterator<Item = (Deed, &str)> {
     let patch = text.find(PATCH_BEGINS).map_or("", |begin| &text[begin..]);
     patch.lines().filter_map(|line| {
         FILE_LINES.iter().find_map(|(mark, deed)| {

@@ -90,7 +90,7 @@ impl PriceTable {
             return Err(BadPrices::Version(table.version));
         }
         for (model, price) in &table.models {
-            price.check(model)?;
+            price.check_rates(model)?;
         }
         for (alias, model) in &table.aliases {
             if !table.models.contains_key(model) {
@@ -118,12 +118,12 @@ impl PriceTable {
         if *tokens == (TokenTotals { requests: tokens.requests, ..TokenTotals::default() }) {
             return Some(Cost::ZERO);
         }
-        Some(self.price(model?)?.cost(context_above, tokens))
+        Some(self.find_price(model?)?.cost(context_above, tokens))
     }
 
     /// The price of a model by any of the names providers give it.
-    fn price(&self, model: &str) -> Option<&Price> {
-        names(model).iter().find_map(|name| {
+    fn find_price(&self, model: &str) -> Option<&Price> {
+        lookup_names(model).iter().find_map(|name| {
             let name = self.aliases.get(name).unwrap_or(name);
             self.models.get(name)
         })
@@ -131,7 +131,7 @@ impl PriceTable {
 }
 
 impl Price {
-    fn check(&self, model: &str) -> Result<(), BadPrices> {
+    fn check_rates(&self, model: &str) -> Result<(), BadPrices> {
         // Use is stored by these steps, so a price above any other size could never apply.
         for above in &self.above {
             if !CONTEXT_STEPS.contains(&above.context_tokens) {
@@ -188,7 +188,7 @@ impl Price {
 /// The names a model may stand under in a table, the most exact first.
 ///
 /// Hosts put a vendor before a model, and a version, a date or a variant behind it.
-fn names(model: &str) -> Vec<String> {
+fn lookup_names(model: &str) -> Vec<String> {
     let whole = model.trim().to_lowercase();
     // `openrouter/anthropic/claude-…` and `us.anthropic.claude-…` are one model.
     let mut name = whole.rsplit('/').next().unwrap_or_default();

@@ -40,7 +40,7 @@ pub(crate) fn of_result(result: &ToolResult) -> String {
     }
     let parts = result.parts.iter().filter_map(|part| part.text.clone());
     let texts = result.error.iter().cloned().chain(result.output_text()).chain(parts);
-    let line = texts.map(|text| line(&text)).find(|line| !line.is_empty());
+    let line = texts.map(|text| problem_line(&text)).find(|line| !line.is_empty());
     line.unwrap_or_else(|| match result.exit_code {
         Some(code) => format!("exit code {code}"),
         None => result.outcome.to_string(),
@@ -48,10 +48,10 @@ pub(crate) fn of_result(result: &ToolResult) -> String {
 }
 
 /// The first line that names an error, else the first that says anything.
-pub(crate) fn line(text: &str) -> String {
+pub(crate) fn problem_line(text: &str) -> String {
     let mut first = None;
     for line in text.lines().take(LINES_LOOKED_AT) {
-        let line = excerpt::beginning(&excerpt::line(line), LINE_CHARS_MAX);
+        let line = excerpt::beginning(&excerpt::one_line(line), LINE_CHARS_MAX);
         if line.is_empty() {
             continue;
         }

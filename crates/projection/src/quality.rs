@@ -83,7 +83,7 @@ impl Quality {
         // Tests are known by the command of the call, but how they went only by its result.
         if let Some(call) = event.readable::<ToolCall>() {
             let used = ToolUse::from_call(&call.tool, &call.input);
-            let is_test = used.command().is_some_and(|line| command::tests(line).is_some());
+            let is_test = used.command().is_some_and(|line| command::tests_of_line(line).is_some());
             self.calls.push_back((call.call_id, is_test));
             if self.calls.len() > CALLS_MAX {
                 self.calls.pop_front();
@@ -93,7 +93,11 @@ impl Quality {
             let is_test = at.and_then(|at| self.calls.remove(at)).is_some_and(|(_, test)| test);
             self.take_result(event, &result, is_test);
         } else if let Some(error) = event.readable::<ErrorRaised>() {
-            self.fault(event, kind_of(&error.message, "provider"), problem::line(&error.message));
+            self.add_fault(
+                event,
+                fault_kind(&error.message, "provider"),
+                problem::problem_line(&error.message),
+            );
         }
     }
 
@@ -113,14 +117,14 @@ impl Quality {
             // The line decides before the command: tests also fail for a missing package or a full
             // disk.
             let otherwise = if is_test { "test" } else { "other" };
-            self.fault(event, kind_of(&line, otherwise), line);
+            self.add_fault(event, fault_kind(&line, otherwise), line);
         } else if is_test && self.failed_tests > 0 {
             self.failed_tests = 0;
             self.loops.push(event.created_at);
         }
     }
 
-    fn fault(&mut self, event: &Event, kind: &'static str, line: String) {
+    fn add_fault(&mut self, event: &Event, kind: &'static str, line: String) {
         self.faults.push_back(SessionFault { kind, at: event.created_at, seq: event.seq, line });
         if self.faults.len() > FAULTS_MAX {
             self.faults.pop_front();
@@ -128,7 +132,7 @@ impl Quality {
     }
 }
 
-fn kind_of(line: &str, otherwise: &'static str) -> &'static str {
+fn fault_kind(line: &str, otherwise: &'static str) -> &'static str {
     let line = line.to_lowercase();
     let known = KINDS.iter().find(|(_, words)| words.iter().any(|word| line.contains(word)));
     known.map_or(otherwise, |(kind, _)| kind)

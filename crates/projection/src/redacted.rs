@@ -18,21 +18,21 @@ pub fn redacted(event: &Event, redact: &mut Redact<'_>) -> Event {
     let draft = &mut event.draft;
     draft.text = draft.text.as_deref().map(|text| redact(text).into_owned());
     // Unknown fields are redacted, too: what no adapter understands may hold a secret all the same.
-    draft.data = json(&draft.data, redact);
-    draft.metadata.values_mut().for_each(|value| *value = json(value, redact));
-    draft.extra.iter_mut().for_each(|(_, value)| *value = json(value, redact));
+    draft.data = redact_json(&draft.data, redact);
+    draft.metadata.values_mut().for_each(|value| *value = redact_json(value, redact));
+    draft.extra.iter_mut().for_each(|(_, value)| *value = redact_json(value, redact));
     event
 }
 
 /// The value with each of its texts, and the names of its members, as `change` makes them.
 pub(crate) fn with_texts(value: &Raw, change: &mut dyn FnMut(&str) -> String) -> Raw {
     let mut out = String::with_capacity(value.get().len());
-    write(value, change, DEPTH_MAX, &mut out);
-    // `write` puts out valid JSON, so the parse does not fail.
+    write_value(value, change, DEPTH_MAX, &mut out);
+    // `write_value` puts out valid JSON, so the parse does not fail.
     Raw::parse(out).unwrap_or_else(|_| value.clone())
 }
 
-fn json(value: &Raw, redact: &mut Redact<'_>) -> Raw {
+fn redact_json(value: &Raw, redact: &mut Redact<'_>) -> Raw {
     // Each text first, without its escapes, where rules see it as it reads. Then all of it as JSON,
     // where a name stands beside its value: `"password": "…"`.
     let value = with_texts(value, &mut |text| redact(text).into_owned());
@@ -49,25 +49,32 @@ fn json(value: &Raw, redact: &mut Redact<'_>) -> Raw {
     }
 }
 
-fn write(value: &Raw, change: &mut dyn FnMut(&str) -> String, depth: usize, out: &mut String) {
+fn write_value(
+    value: &Raw,
+    change: &mut dyn FnMut(&str) -> String,
+    depth: usize,
+    out: &mut String,
+) {
     if let Some(text) = value.text() {
-        quoted(&change(&text), out);
+        write_quoted(&change(&text), out);
     } else if depth == 0 {
         out.push_str(value.get());
     } else if let Some(members) = value.members() {
-        list(out, '{', '}', members, |(name, value), out| {
-            quoted(&change(&name), out);
+        write_list(out, '{', '}', members, |(name, value), out| {
+            write_quoted(&change(&name), out);
             out.push(':');
-            write(&value, change, depth - 1, out);
+            write_value(&value, change, depth - 1, out);
         });
     } else if let Some(elements) = value.elements() {
-        list(out, '[', ']', elements, |value, out| write(&value, change, depth - 1, out));
+        write_list(out, '[', ']', elements, |value, out| {
+            write_value(&value, change, depth - 1, out)
+        });
     } else {
         out.push_str(value.get());
     }
 }
 
-fn list<T>(
+fn write_list<T>(
     out: &mut String,
     open: char,
     close: char,
@@ -84,6 +91,6 @@ fn list<T>(
     out.push(close);
 }
 
-fn quoted(text: &str, out: &mut String) {
+fn write_quoted(text: &str, out: &mut String) {
     out.push_str(Raw::from_value(text).unwrap_or_default().get());
 }

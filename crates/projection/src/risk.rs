@@ -46,7 +46,7 @@ impl Risk {
         let by_deed = match ToolUse::from_call(tool, input).deed {
             Deed::Read | Deed::Search | Deed::Visit | Deed::WebSearch => Risk::Read,
             Deed::Delete => Risk::Destructive,
-            Deed::Run => command(input).map_or(Risk::Write, |command| of_command(&command, 0)),
+            Deed::Run => command_text(input).map_or(Risk::Write, |command| of_command(&command, 0)),
             Deed::Edit | Deed::Create | Deed::Delegate | Deed::Other => Risk::Write,
         };
         // `Risk` has the worst first, so the smaller one is the worse.
@@ -151,16 +151,16 @@ struct CommandPart {
 
 /// The worst that a part of a command might do.
 fn of_command(command: &str, depth: usize) -> Risk {
-    let risks = parts(command).into_iter().filter_map(|part| of_part(&part, depth));
+    let risks = split_command(command).into_iter().filter_map(|part| risk_of_part(&part, depth));
     risks.min().unwrap_or(Risk::Write)
 }
 
-fn of_part(part: &CommandPart, depth: usize) -> Option<Risk> {
+fn risk_of_part(part: &CommandPart, depth: usize) -> Option<Risk> {
     let words: Vec<&str> = part.words.iter().map(String::as_str).collect();
     // What comes after a word such as `sudo` or `env A=b` is a command, too.
     let begins = (0..words.len()).filter_map(|place| of_words(&words[place..]));
     let first = of_words(&words).or((!words.is_empty()).then_some(Risk::Write))?;
-    let scripts = part.scripts.iter().map(String::as_str).chain(script(&words));
+    let scripts = part.scripts.iter().map(String::as_str).chain(shell_script(&words));
     // Bounded: `sh -c "sh -c …"` can be nested as deep as a hostile text likes.
     let within = scripts.map(|script| match depth < DEPTH_MAX {
         true => of_command(script, depth + 1),
@@ -174,8 +174,8 @@ fn of_part(part: &CommandPart, depth: usize) -> Option<Risk> {
 }
 
 /// What a shell is told to run.
-fn script<'w>(words: &[&'w str]) -> Option<&'w str> {
-    let shell = words.iter().position(|word| SHELLS.contains(&name(word)))?;
+fn shell_script<'w>(words: &[&'w str]) -> Option<&'w str> {
+    let shell = words.iter().position(|word| SHELLS.contains(&program_name(word)))?;
     let is_option =
         |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
     // `-lc` and `-ec` bring a script, too, but `--rc` does not.
@@ -184,7 +184,7 @@ fn script<'w>(words: &[&'w str]) -> Option<&'w str> {
 }
 
 /// The parts of a command, read as a shell would, or nearly: a quote without its end is a letter.
-fn parts(command: &str) -> Vec<CommandPart> {
+fn split_command(command: &str) -> Vec<CommandPart> {
     let mut parts = vec![CommandPart::default()];
     // `None` between words and `Some("")` inside an empty one: `''` is a word.
     let mut word: Option<String> = None;
@@ -193,7 +193,7 @@ fn parts(command: &str) -> Vec<CommandPart> {
         rest = &rest[letter.len_utf8()..];
         let part = parts.last_mut().expect("there is always one");
         match letter {
-            '\'' | '"' if let Some((inside, behind)) = quoted(rest, letter) => {
+            '\'' | '"' if let Some((inside, behind)) = read_quoted(rest, letter) => {
                 // A shell runs substitutions inside double quotes, and none inside single ones.
                 if letter == '"' && (inside.contains("$(") || inside.contains('`')) {
                     part.scripts.push(inside.clone());
@@ -224,7 +224,7 @@ fn parts(command: &str) -> Vec<CommandPart> {
 }
 
 /// What stands before the closing quote, and what behind it.
-fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
+fn read_quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut inside = String::new();
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {
@@ -238,7 +238,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
 }
 
 fn of_words(words: &[&str]) -> Option<Risk> {
-    let name = name(words.first()?);
+    let name = program_name(words.first()?);
     let mut words = &words[1..];
     // `git -C d push` is a push: options and their words stand before what git does.
     while name == "git" && words.first().is_some_and(|word| word.starts_with('-')) {
@@ -252,12 +252,12 @@ fn of_words(words: &[&str]) -> Option<Risk> {
 }
 
 /// A program without its folder.
-fn name(word: &str) -> &str {
+fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
 /// The whole command of a call, as one text.
-fn command(input: &Raw) -> Option<String> {
+fn command_text(input: &Raw) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum CommandWords {

@@ -43,7 +43,7 @@ pub struct SpendingFilter {
 }
 
 impl SpendingFilter {
-    fn takes(&self, day: Option<Day>, project: Option<&String>, cwd: Option<&String>) -> bool {
+    fn takes_row(&self, day: Option<Day>, project: Option<&String>, cwd: Option<&String>) -> bool {
         let is_in = |day: Day| {
             self.since.is_none_or(|since| day >= since)
                 && self.until.is_none_or(|until| day <= until)
@@ -74,7 +74,7 @@ pub struct Spent {
 impl Spent {
     /// How sure the whole is: both its tokens and its money.
     pub fn basis(&self) -> Basis {
-        self.tokens_basis.and(self.money.basis)
+        self.tokens_basis.weaker_of(self.money.basis)
     }
 
     /// What one session spent.
@@ -83,9 +83,9 @@ impl Spent {
         facts
             .usage()
             .rows()
-            .for_each(|row| spent.add(&Spent::from_row(&row.key, &row.used, prices)));
+            .for_each(|row| spent.add_spent(&Spent::from_row(&row.key, &row.used, prices)));
         if facts.is_untold() {
-            spent.add(&Spent::untold());
+            spent.add_spent(&Spent::unknown_amount());
         }
         spent
     }
@@ -99,15 +99,15 @@ impl Spent {
     }
 
     /// An unknown amount.
-    fn untold() -> Spent {
+    fn unknown_amount() -> Spent {
         let money = Money { usd: None, basis: Basis::Incomplete };
         Spent { tokens: TokenTotals::default(), tokens_basis: Basis::Incomplete, money }
     }
 
-    fn add(&mut self, other: &Spent) {
+    fn add_spent(&mut self, other: &Spent) {
         self.tokens += other.tokens;
-        self.tokens_basis = self.tokens_basis.and(other.tokens_basis);
-        self.money.add(&other.money);
+        self.tokens_basis = self.tokens_basis.weaker_of(other.tokens_basis);
+        self.money.add_money(&other.money);
     }
 }
 
@@ -135,16 +135,16 @@ impl Money {
         // The rest comes from the table, and a rate times a count is only an estimate.
         let priced = match prices.cost(key.model.as_deref(), key.context_above, &used.unpriced) {
             Some(cost) => {
-                Money { usd: Some(cost), basis: used.tokens_basis().and(Basis::Estimated) }
+                Money { usd: Some(cost), basis: used.tokens_basis().weaker_of(Basis::Estimated) }
             }
             None => Money { usd: None, basis: Basis::Incomplete },
         };
         let mut money = told;
-        money.add(&priced);
+        money.add_money(&priced);
         money
     }
 
-    fn add(&mut self, other: &Money) {
+    fn add_money(&mut self, other: &Money) {
         // What is not known does not become zero by adding it to nothing.
         if *self == Money::NOTHING {
             *self = *other;
@@ -155,7 +155,7 @@ impl Money {
             // The known part of a sum is shown; its basis says that a part is missing.
             (ours, theirs) => ours.or(theirs),
         };
-        self.basis = self.basis.and(other.basis);
+        self.basis = self.basis.weaker_of(other.basis);
     }
 }
 
@@ -198,7 +198,7 @@ impl Spending {
     }
 
     /// Adds what a session spent by itself.
-    pub fn add(
+    pub fn add_session(
         &mut self,
         session_id: &SessionId,
         provider: &str,
@@ -207,7 +207,7 @@ impl Spending {
     ) {
         for usage in facts.usage().rows() {
             let UsageKey { day, model, project, cwd, context_above: _ } = &usage.key;
-            if !self.within.takes(Some(*day), project.as_ref(), cwd.as_ref()) {
+            if !self.within.takes_row(Some(*day), project.as_ref(), cwd.as_ref()) {
                 continue;
             }
             let key = match self.grouping {
@@ -224,7 +224,7 @@ impl Spending {
         }
         let about = facts.about();
         // Use without a record has no day, so a filter by day does not exclude it.
-        let is_meant = self.within.takes(None, about.project.as_ref(), about.cwd.as_ref());
+        let is_meant = self.within.takes_row(None, about.project.as_ref(), about.cwd.as_ref());
         if facts.is_untold() && is_meant {
             let key = match self.grouping {
                 Grouping::Daily | Grouping::Weekly | Grouping::Monthly => None,
@@ -233,7 +233,7 @@ impl Spending {
                 Grouping::Agent => Some(provider.to_owned()),
                 Grouping::Project => about.project.as_ref().or(about.cwd.as_ref()).cloned(),
             };
-            self.add_row(key, provider, about.model.as_deref(), &Spent::untold());
+            self.add_row(key, provider, about.model.as_deref(), &Spent::unknown_amount());
         }
     }
 
@@ -241,8 +241,8 @@ impl Spending {
     pub fn rows(&self) -> impl Iterator<Item = SpentRow> {
         self.rows.iter().map(|(key, row)| SpentRow {
             key: key.clone(),
-            provider: row.provider.one(),
-            model: row.model.one(),
+            provider: row.provider.common_name(),
+            model: row.model.common_name(),
             spent: row.spent,
         })
     }
@@ -253,10 +253,10 @@ impl Spending {
 
     fn add_row(&mut self, key: Option<String>, provider: &str, model: Option<&str>, spent: &Spent) {
         let row = self.rows.entry(key).or_default();
-        row.provider.add(Some(provider));
-        row.model.add(model);
-        row.spent.add(spent);
-        self.total.add(spent);
+        row.provider.add_name(Some(provider));
+        row.model.add_name(model);
+        row.spent.add_spent(spent);
+        self.total.add_spent(spent);
     }
 }
 
@@ -270,7 +270,7 @@ enum CommonName {
 }
 
 impl CommonName {
-    fn add(&mut self, name: Option<&str>) {
+    fn add_name(&mut self, name: Option<&str>) {
         *self = match (std::mem::take(self), name) {
             (CommonName::Unset, Some(name)) => CommonName::One(name.to_owned()),
             (CommonName::One(one), Some(name)) if one == name => CommonName::One(one),
@@ -280,7 +280,7 @@ impl CommonName {
         };
     }
 
-    fn one(&self) -> Option<String> {
+    fn common_name(&self) -> Option<String> {
         match self {
             CommonName::One(name) => Some(name.clone()),
             CommonName::Unset | CommonName::Several => None,

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use attention::{Attention, AttentionKind, attention};
 pub use process_evidence::{Life, Lock, Missing, Process, ProcessEvidence, Registry, RegistryWord};
 pub use state::{SEEN, StatusChange, StatusState};
-pub use summary::{SUMMARY_CHARS_MAX, StatusSummary, summary};
+pub use summary::{SUMMARY_CHARS_MAX, StatusSummary, summarize};
 pub use verdict::{stands_until, verdict};
 
 /// What a session is doing. The order is that of priority: of several that have a standing sign,

@@ -113,7 +113,7 @@ impl SessionText {
         }
         self.seq = event.seq;
         // The lines are written and may have been handed out; they cannot be changed any more.
-        if self.torn.look_at(event) == EventNovelty::Again {
+        if self.torn.inspect_event(event) == EventNovelty::Again {
             return;
         }
         match event.kind {
@@ -127,12 +127,12 @@ impl SessionText {
                 self.move_to(changed.and_then(|changed| changed.cwd));
             }
             // What was said and done.
-            Kind::UserPrompt => self.prompt(event),
-            Kind::AssistantMessage => self.answer(event),
+            Kind::UserPrompt => self.apply_prompt(event),
+            Kind::AssistantMessage => self.apply_answer(event),
             Kind::ToolCall => {
                 let Some(call) = event.readable::<ToolCall>() else { return };
                 let used = ToolUse::from_call(&call.tool, &call.input);
-                self.line(TextLine::Called {
+                self.queue_line(TextLine::Called {
                     call: IdHash::from_id(&call.call_id),
                     event_id: event.id,
                     program: event.parent_id,
@@ -144,20 +144,23 @@ impl SessionText {
                 // Output that went well would bury the talk; the call says what was done.
                 if let Some(result) = result.filter(has_failed) {
                     let why = problem::of_result(&result);
-                    self.line(TextLine::Failed { call: IdHash::from_id(&result.call_id), why });
+                    self.queue_line(TextLine::Failed {
+                        call: IdHash::from_id(&result.call_id),
+                        why,
+                    });
                 }
             }
             Kind::Note => {
-                let command = event.readable::<Note>().and_then(|note| command(&note));
+                let command = event.readable::<Note>().and_then(|note| note_command(&note));
                 if let Some(command) = command {
-                    self.line(TextLine::Said(format!("[COMMAND] {command}")));
+                    self.queue_line(TextLine::Said(format!("[COMMAND] {command}")));
                 }
             }
             // What happened to the session itself.
-            Kind::Compaction => self.line(TextLine::Said("[COMPACTED]".to_owned())),
+            Kind::Compaction => self.queue_line(TextLine::Said("[COMPACTED]".to_owned())),
             Kind::Error => {
                 let raised = event.readable::<ErrorRaised>().unwrap_or_default();
-                self.error(&raised.message);
+                self.apply_error(&raised.message);
             }
             Kind::TurnCompleted => self.turn_end(event),
             Kind::SessionExited => self.end_turn(),
@@ -181,19 +184,22 @@ impl SessionText {
         self.cwd = cwd.or(self.cwd.take());
     }
 
-    fn prompt(&mut self, event: &Event) {
+    fn apply_prompt(&mut self, event: &Event) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
         // A queued prompt comes in the middle of a turn, and its short answer is not decided yet.
         if !prompt.queued {
             self.end_turn();
         }
-        self.line(TextLine::Said(format!("[USER]: {}", said(&prompt.content, PROMPT_CHARS_MAX))));
+        self.queue_line(TextLine::Said(format!(
+            "[USER]: {}",
+            spoken_text(&prompt.content, PROMPT_CHARS_MAX)
+        )));
     }
 
-    fn answer(&mut self, event: &Event) {
+    fn apply_answer(&mut self, event: &Event) {
         let answer = event.readable::<AssistantMessage>();
         let Some(answer) = answer.filter(|answer| answer.content.has_substance()) else { return };
-        let text = said(&answer.content, ANSWER_CHARS_MAX);
+        let text = spoken_text(&answer.content, ANSWER_CHARS_MAX);
         let is_short = text.chars().count() <= SHORT_ANSWER_CHARS;
         if is_short && self.is_answered {
             return;
@@ -205,7 +211,7 @@ impl SessionText {
             self.held.push(line);
         } else {
             self.is_answered = true;
-            self.line(line);
+            self.queue_line(line);
         }
     }
 
@@ -214,18 +220,18 @@ impl SessionText {
         // The held answer must come before what ended its turn.
         self.end_turn();
         if let Some(error) = turn.error {
-            self.error(&error);
+            self.apply_error(&error);
         }
         if turn.stop_reason == Some(StopReason::Interrupted) {
-            self.line(TextLine::Said("[INTERRUPTED]".to_owned()));
+            self.queue_line(TextLine::Said("[INTERRUPTED]".to_owned()));
         }
         self.last_error = None;
     }
 
-    fn error(&mut self, message: &str) {
+    fn apply_error(&mut self, message: &str) {
         let line = excerpt::first_line(message, ERROR_CHARS_MAX);
         if self.last_error.as_ref() != Some(&line) {
-            self.line(TextLine::Said(format!("[ERROR] {line}").trim_end().to_owned()));
+            self.queue_line(TextLine::Said(format!("[ERROR] {line}").trim_end().to_owned()));
             self.last_error = Some(line);
         }
     }
@@ -234,47 +240,47 @@ impl SessionText {
     fn end_turn(&mut self) {
         self.is_answered = false;
         for line in std::mem::take(&mut self.held) {
-            self.tell(line);
+            self.write_line(line);
         }
     }
 
     fn drop_held_answer(&mut self) {
         // The first held line is the short answer itself; the calls behind it stay.
         for line in std::mem::take(&mut self.held).into_iter().skip(1) {
-            self.tell(line);
+            self.write_line(line);
         }
     }
 
-    fn line(&mut self, line: TextLine) {
+    fn queue_line(&mut self, line: TextLine) {
         // Lines behind a held answer wait with it, so that they keep their order:
         //
         //     held: [ "[ASSISTANT]: ok" ][ call ][ call ] ...
         //             dropped if a longer answer comes, told if the turn ends
         if self.held.is_empty() {
-            self.tell(line);
+            self.write_line(line);
             return;
         }
         self.held.push(line);
         if self.held.len() > HELD_MAX {
             for line in std::mem::take(&mut self.held) {
-                self.tell(line);
+                self.write_line(line);
             }
         }
     }
 
     /// Writes a line at its final place.
-    fn tell(&mut self, line: TextLine) {
+    fn write_line(&mut self, line: TextLine) {
         match (line, self.calls) {
             // Any line that is no call ends the run before it.
             (TextLine::Said(text), _) => {
                 self.tell_run();
-                self.chunks.push(&text);
+                self.chunks.push_line(&text);
             }
             (TextLine::Called { used, .. }, CallStyle::OneByOne) => {
-                self.chunks.push(&tool_lines::tool_line(&used, self.cwd.as_deref()));
+                self.chunks.push_line(&tool_lines::tool_line(&used, self.cwd.as_deref()));
             }
             (TextLine::Failed { why, .. }, CallStyle::OneByOne) => {
-                self.chunks.push(&format!("[RESULT] {why}"));
+                self.chunks.push_line(&format!("[RESULT] {why}"));
             }
             (TextLine::Called { call, event_id, program, used }, CallStyle::AsActivity) => {
                 // What a program of the model calls is told in place of the program.
@@ -283,7 +289,7 @@ impl SessionText {
                     self.tell_run();
                 }
                 let cwd = self.cwd.as_deref();
-                let used = tool_lines::within(used, cwd);
+                let used = tool_lines::relative_to(used, cwd);
                 self.run.push(RunCall { call, event_id, used, has_failed: false });
             }
             (TextLine::Failed { call, why }, CallStyle::AsActivity) => {
@@ -299,22 +305,22 @@ impl SessionText {
 
     /// Tells the calls since the last other line, then what failed among them.
     fn tell_run(&mut self) {
-        for line in tool_lines::lines(&std::mem::take(&mut self.run)) {
-            self.chunks.push(&line);
+        for line in tool_lines::describe_run(&std::mem::take(&mut self.run)) {
+            self.chunks.push_line(&line);
         }
         for failure in std::mem::take(&mut self.failures) {
-            self.chunks.push(&failure);
+            self.chunks.push_line(&failure);
         }
     }
 }
 
 /// A prompt or an answer in the shape it has here.
-fn said(content: &Content, chars_max: usize) -> String {
+fn spoken_text(content: &Content, chars_max: usize) -> String {
     let text = excerpt::beginning(&excerpt::paragraph(&content.joined_text()), chars_max);
     if text.is_empty() {
         // A prompt may be an image alone: `(image)` says that there was one.
         let kinds: Vec<&str> = content.0.iter().map(|part| part.kind.as_str()).collect();
-        return format!("({})", excerpt::beginning(&excerpt::line(&kinds.join(", ")), 80));
+        return format!("({})", excerpt::beginning(&excerpt::one_line(&kinds.join(", ")), 80));
     }
     // A quotation from such a text must not look like a line of this one.
     let mut lines = text.split('\n');
@@ -331,13 +337,13 @@ fn said(content: &Content, chars_max: usize) -> String {
 }
 
 /// The command of a note that tells one: `/name args`.
-fn command(note: &Note) -> Option<String> {
+fn note_command(note: &Note) -> Option<String> {
     let about = note.about.as_ref()?;
     // Agents write `"command"` itself or an object with it as the `kind`.
     let is_command = |kind: &Raw| kind.text().as_deref() == Some("command");
     let members = about.members().unwrap_or_default();
     let has_kind = members.iter().any(|(name, value)| name == "kind" && is_command(value));
     let is_command = is_command(about) || has_kind;
-    let text = excerpt::beginning(&excerpt::line(&note.text), COMMAND_CHARS_MAX);
+    let text = excerpt::beginning(&excerpt::one_line(&note.text), COMMAND_CHARS_MAX);
     (is_command && !text.is_empty()).then_some(text)
 }

@@ -64,13 +64,13 @@ impl Title {
     }
 
     /// Takes the title a model thought of.
-    pub(crate) fn tell(&mut self, title: &str) {
-        self.told = told(title).or(self.told.take());
+    pub(crate) fn set_model_title(&mut self, title: &str) {
+        self.told = clean_title(title).or(self.told.take());
     }
 
     /// Takes the title a provider or a person gave; an empty one takes it back.
-    pub(crate) fn give(&mut self, title: &str) {
-        let title = excerpt::beginning(&excerpt::line(title), GIVEN_CHARS_MAX);
+    pub(crate) fn set_given_title(&mut self, title: &str) {
+        let title = excerpt::beginning(&excerpt::one_line(title), GIVEN_CHARS_MAX);
         self.given = Some(title).filter(|title| !title.is_empty());
     }
 
@@ -79,14 +79,14 @@ impl Title {
     }
 
     /// Considers a prompt as the source of a title.
-    pub(crate) fn look_at(&mut self, asked: &str) {
+    pub(crate) fn consider_prompt(&mut self, asked: &str) {
         if self.is_settled {
             return;
         }
         let is_substantive = is_substantive(asked);
         // A filler such as "hi" is a title until a better prompt comes.
         if (is_substantive || self.made.is_none())
-            && let Some(title) = made(asked)
+            && let Some(title) = title_from_prompt(asked)
         {
             self.made = Some(title);
             self.is_settled = is_substantive;
@@ -95,22 +95,24 @@ impl Title {
 }
 
 /// A title a model thought of, as it may be shown.
-pub(crate) fn told(title: &str) -> Option<String> {
-    let title = excerpt::first_words(excerpt::head(title, LOOK_MAX), WORDS_MAX, MADE_CHARS_MAX);
+pub(crate) fn clean_title(title: &str) -> Option<String> {
+    let title =
+        excerpt::first_words(excerpt::take_head(title, LOOK_MAX), WORDS_MAX, MADE_CHARS_MAX);
     Some(title).filter(|title| title.chars().any(char::is_alphanumeric))
 }
 
 /// A title made from what was asked: its first sentence in at most ten words.
-pub(crate) fn made(asked: &str) -> Option<String> {
-    let head = excerpt::head(asked, LOOK_MAX);
-    let first = head.lines().map(bare).find(|line| line.chars().any(char::is_alphanumeric))?;
+pub(crate) fn title_from_prompt(asked: &str) -> Option<String> {
+    let head = excerpt::take_head(asked, LOOK_MAX);
+    let first =
+        head.lines().map(strip_marks).find(|line| line.chars().any(char::is_alphanumeric))?;
     let first = first_sentence(&first);
     Some(excerpt::first_words(first, WORDS_MAX, MADE_CHARS_MAX))
 }
 
 /// Whether a prompt says what is wanted, unlike "hi", "yes" and "go on".
 pub(crate) fn is_substantive(asked: &str) -> bool {
-    let head = excerpt::head(asked, LOOK_MAX).to_lowercase();
+    let head = excerpt::take_head(asked, LOOK_MAX).to_lowercase();
     let words: Vec<&str> =
         head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let letters: usize = words.iter().map(|word| word.chars().count()).sum();
@@ -122,8 +124,8 @@ pub(crate) fn is_substantive(asked: &str) -> bool {
 }
 
 /// A line without the marks of headings, lists and quotes before it.
-fn bare(line: &str) -> String {
-    let line = excerpt::line(line);
+fn strip_marks(line: &str) -> String {
+    let line = excerpt::one_line(line);
     let line = line.trim_start_matches(['#', '>', '*', '-', ' ']).trim_matches('`');
     line.trim().to_owned()
 }

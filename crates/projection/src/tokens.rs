@@ -119,7 +119,7 @@ pub enum Basis {
 
 impl Basis {
     /// How sure a sum is: as sure as its worst part.
-    pub fn and(self, other: Basis) -> Basis {
+    pub fn weaker_of(self, other: Basis) -> Basis {
         self.max(other)
     }
 

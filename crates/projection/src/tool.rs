@@ -137,10 +137,10 @@ const TASK_FIELDS: &[&str] = &["description", "task", "title", "prompt", "messag
 impl ToolUse {
     pub fn from_call(tool: &str, input: &Raw) -> ToolUse {
         let input = ToolInput::from_raw(input);
-        let mut deed = deed(tool);
+        let mut deed = deed_of_tool(tool);
         // One tool that does several things says which in `command`.
         if deed == Deed::Edit
-            && let Some(command) = input.text(&["command"])
+            && let Some(command) = input.find_text(&["command"])
         {
             deed = match &*command {
                 "view" => Deed::Read,
@@ -149,23 +149,25 @@ impl ToolUse {
             };
         }
         let object = match deed {
-            Deed::Read | Deed::Edit | Deed::Create | Deed::Delete => input.files(deed),
-            Deed::Run => input.command(),
-            Deed::Search => input.pattern(),
-            Deed::Visit => input.text(ADDRESS_FIELDS).map(|text| Object::Host(host(&text))),
-            Deed::WebSearch => input.text(QUERY_FIELDS).map(|text| short(&text)),
-            Deed::Delegate => input.text(TASK_FIELDS).map(|text| short(&text)),
+            Deed::Read | Deed::Edit | Deed::Create | Deed::Delete => input.find_files(deed),
+            Deed::Run => input.find_command(),
+            Deed::Search => input.find_pattern(),
+            Deed::Visit => {
+                input.find_text(ADDRESS_FIELDS).map(|text| Object::Host(host_of_text(&text)))
+            }
+            Deed::WebSearch => input.find_text(QUERY_FIELDS).map(|text| short_text(&text)),
+            Deed::Delegate => input.find_text(TASK_FIELDS).map(|text| short_text(&text)),
             Deed::Other => None,
         };
         // A tool of another server, or a known one with unknown fields, is still told by its first
         // text.
-        let object = object.or_else(|| input.first_text().map(|text| short(&text)));
+        let object = object.or_else(|| input.first_text().map(|text| short_text(&text)));
         let deed = match &object {
             // A patch may be handed to a shell.
             Some(Object::Files(_)) if deed == Deed::Run => Deed::Edit,
             _ => deed,
         };
-        let tool = excerpt::beginning(&excerpt::line(tool), NAME_CHARS_MAX);
+        let tool = excerpt::beginning(&excerpt::one_line(tool), NAME_CHARS_MAX);
         ToolUse { tool, deed, object: object.unwrap_or(Object::Nothing) }
     }
 
@@ -199,7 +201,7 @@ pub(crate) fn whole_command(input: &Raw) -> Option<String> {
 }
 
 /// What a tool of this name does.
-fn deed(tool: &str) -> Deed {
+fn deed_of_tool(tool: &str) -> Deed {
     // Agents that share a tool disagree about the case of its name: `Read`, `read`.
     let name = tool.trim().to_lowercase();
     // Goose names the extension before the tool; the tools of other servers are their own.
@@ -228,41 +230,41 @@ impl ToolInput {
     }
 
     /// The first of these fields that is there, its name in any case.
-    fn field(&self, fields: &[&str]) -> Option<&Raw> {
+    fn find_field(&self, fields: &[&str]) -> Option<&Raw> {
         let ToolInput::Members(members) = self else { return None };
         // The order of `fields` is the order of preference, not that of the input.
         fields.iter().find_map(|field| {
             let is_it = |name: &str| name.eq_ignore_ascii_case(field);
             let value = members.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value);
-            value.filter(|value| !texts(value).is_empty())
+            value.filter(|value| !list_texts(value).is_empty())
         })
     }
 
-    fn text(&self, fields: &[&str]) -> Option<String> {
-        texts(self.field(fields)?).into_iter().next()
+    fn find_text(&self, fields: &[&str]) -> Option<String> {
+        list_texts(self.find_field(fields)?).into_iter().next()
     }
 
-    fn files(&self, deed: Deed) -> Option<Object> {
+    fn find_files(&self, deed: Deed) -> Option<Object> {
         // A patch names its files in its text, so it goes before any field with a path.
         let whole = match self {
             ToolInput::Text(text) => Some(Cow::Borrowed(text.as_str())),
             ToolInput::Members(_) => {
-                self.text(&["input", "patch", "patchText", "patch_text"]).map(Cow::Owned)
+                self.find_text(&["input", "patch", "patchText", "patch_text"]).map(Cow::Owned)
             }
         };
-        if let Some(files) = whole.and_then(|text| patched(&text)) {
+        if let Some(files) = whole.and_then(|text| patched_object(&text)) {
             return Some(files);
         }
-        if let Some(files) = self.changes() {
+        if let Some(files) = self.find_changes() {
             return Some(files);
         }
-        let paths = texts(self.field(PATH_FIELDS)?);
+        let paths = list_texts(self.find_field(PATH_FIELDS)?);
         let paths = paths.iter().take(FILES_MAX).map(|path| (deed, path_text(path)));
         Some(Object::Files(paths.collect()))
     }
 
     /// Changes by path, each with its type, as Codex tells what a patch did.
-    fn changes(&self) -> Option<Object> {
+    fn find_changes(&self) -> Option<Object> {
         #[derive(Deserialize)]
         struct FileChange {
             #[serde(rename = "type")]
@@ -288,7 +290,7 @@ impl ToolInput {
             // The text may be a script that calls tools; the command in it is the work.
             ToolInput::Text(text) => patch::called_by_script(text).unwrap_or_else(|| text.clone()),
             ToolInput::Members(_) => {
-                let words = texts(self.field(COMMAND_FIELDS)?);
+                let words = list_texts(self.find_field(COMMAND_FIELDS)?);
                 match words.as_slice() {
                     // `bash -lc "…"`: the words in front are only the way to a shell.
                     [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => {
@@ -300,24 +302,24 @@ impl ToolInput {
         })
     }
 
-    fn command(&self) -> Option<Object> {
+    fn find_command(&self) -> Option<Object> {
         let command = self.whole_command()?;
         // `apply_patch <<'EOF' …` changes files, though it runs in a shell.
-        if let Some(files) = patched(&command) {
+        if let Some(files) = patched_object(&command) {
             return Some(files);
         }
         let line = excerpt::first_line(&command, COMMAND_CHARS_MAX);
         (!line.is_empty()).then_some(Object::Command(line))
     }
 
-    fn pattern(&self) -> Option<Object> {
+    fn find_pattern(&self) -> Option<Object> {
         let pattern = match self {
             ToolInput::Text(text) => text.clone(),
-            ToolInput::Members(_) => self.text(PATTERN_FIELDS)?,
+            ToolInput::Members(_) => self.find_text(PATTERN_FIELDS)?,
         };
-        let place = self.text(PLACE_FIELDS).filter(|place| *place != pattern);
+        let place = self.find_text(PLACE_FIELDS).filter(|place| *place != pattern);
         Some(Object::Pattern {
-            pattern: excerpt::beginning(&excerpt::line(&pattern), TEXT_CHARS_MAX),
+            pattern: excerpt::beginning(&excerpt::one_line(&pattern), TEXT_CHARS_MAX),
             place: place.map(|place| path_text(&place)),
         })
     }
@@ -327,14 +329,14 @@ impl ToolInput {
         match self {
             ToolInput::Text(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
             ToolInput::Members(members) => {
-                members.iter().find_map(|(_, value)| texts(value).into_iter().next())
+                members.iter().find_map(|(_, value)| list_texts(value).into_iter().next())
             }
         }
     }
 }
 
 /// A text, or the texts of a list, without blank ones.
-fn texts(value: &Raw) -> Vec<String> {
+fn list_texts(value: &Raw) -> Vec<String> {
     let texts = match value.text() {
         Some(text) => vec![text],
         None => value.elements().unwrap_or_default().iter().filter_map(Raw::text).collect(),
@@ -342,23 +344,23 @@ fn texts(value: &Raw) -> Vec<String> {
     texts.into_iter().filter(|text| !text.trim().is_empty()).collect()
 }
 
-fn patched(text: &str) -> Option<Object> {
-    let files: Vec<_> = patch::files(text).take(FILES_MAX).collect();
+fn patched_object(text: &str) -> Option<Object> {
+    let files: Vec<_> = patch::patched_files(text).take(FILES_MAX).collect();
     let files: Vec<_> = files.into_iter().map(|(deed, path)| (deed, path_text(path))).collect();
     (!files.is_empty()).then_some(Object::Files(files))
 }
 
 fn path_text(path: &str) -> String {
-    excerpt::beginning(&excerpt::line(path), PATH_CHARS_MAX)
+    excerpt::beginning(&excerpt::one_line(path), PATH_CHARS_MAX)
 }
 
-fn short(text: &str) -> Object {
+fn short_text(text: &str) -> Object {
     Object::Text(excerpt::first_line(text, TEXT_CHARS_MAX))
 }
 
 /// The host of the first address in a text, or the beginning of the text without its scheme.
-fn host(text: &str) -> String {
-    let line = excerpt::line(text);
+fn host_of_text(text: &str) -> String {
+    let line = excerpt::one_line(text);
     let address = line.split(' ').find(|word| word.contains("://")).unwrap_or(&line);
     let bare = address.split_once("://").map_or(address, |(_, rest)| rest);
     let authority = bare.split(['/', '?', '#']).next().unwrap_or_default();

@@ -35,14 +35,14 @@ pub(crate) struct RunCall {
 
 /// One call in a line of its own: its tool, and what it is about.
 pub(crate) fn tool_line(used: &ToolUse, cwd: Option<&str>) -> String {
-    match object_text(&within(used.clone(), cwd)) {
+    match object_text(&relative_to(used.clone(), cwd)) {
         Some(object) => format!("[TOOL] {}: {object}", used.tool),
         None => format!("[TOOL] {}", used.tool),
     }
 }
 
 /// The call with paths as seen from the folder the agent works in.
-pub(crate) fn within(mut used: ToolUse, cwd: Option<&str>) -> ToolUse {
+pub(crate) fn relative_to(mut used: ToolUse, cwd: Option<&str>) -> ToolUse {
     let Some(cwd) = cwd.map(|cwd| cwd.trim_end_matches('/')).filter(|cwd| !cwd.is_empty()) else {
         return used;
     };
@@ -63,7 +63,7 @@ pub(crate) fn within(mut used: ToolUse, cwd: Option<&str>) -> ToolUse {
 }
 
 /// The lines that tell a run of calls.
-pub(crate) fn lines(run: &[RunCall]) -> Vec<String> {
+pub(crate) fn describe_run(run: &[RunCall]) -> Vec<String> {
     let mut lines = Vec::new();
     for (deed, word) in [
         (Deed::Read, "Read"),
@@ -77,7 +77,7 @@ pub(crate) fn lines(run: &[RunCall]) -> Vec<String> {
     }
     lines.extend(commands_line(run));
     lines.extend(searches_line(run));
-    let objects = |deed| objects(run, deed);
+    let objects = |deed| list_objects(run, deed);
     lines.extend(web_line("Visited ", "sites", objects(Deed::Visit)));
     let queries = objects(Deed::WebSearch).into_iter().map(|query| format!("'{query}'")).collect();
     lines.extend(web_line("Web search: ", "queries", queries));
@@ -88,7 +88,7 @@ pub(crate) fn lines(run: &[RunCall]) -> Vec<String> {
 fn files_line(word: &str, paths: &NameCounts<'_>) -> Option<String> {
     let text = match paths.0.as_slice() {
         [] => return None,
-        [(path, count)] => format!("{word} {}", times(path, *count)),
+        [(path, count)] => format!("{word} {}", name_with_count(path, *count)),
         several => {
             // Several files are told by what they share:
             //
@@ -98,8 +98,10 @@ fn files_line(word: &str, paths: &NameCounts<'_>) -> Option<String> {
             //     none, many files     Edited 9 files in 4 folders
             let folder = common_folder(several);
             let is_named = several.len() <= NAMED_MAX;
-            let names: Vec<String> =
-                several.iter().map(|(path, count)| times(&path[folder.len()..], *count)).collect();
+            let names: Vec<String> = several
+                .iter()
+                .map(|(path, count)| name_with_count(&path[folder.len()..], *count))
+                .collect();
             match (folder, is_named) {
                 ("", true) => format!("{word} {}", names.join(", ")),
                 ("", false) => {
@@ -128,7 +130,8 @@ fn commands_line(run: &[RunCall]) -> Option<String> {
         0 => String::new(),
         count => format!(", {count} failed"),
     };
-    let programs = NameCounts::from_names(ran.iter().map(|(command, _)| command::program(command)));
+    let programs =
+        NameCounts::from_names(ran.iter().map(|(command, _)| command::program_of_line(command)));
     let text = match (ran.as_slice(), programs.0.as_slice()) {
         ([], _) => return None,
         ([(command, _)], _) => format!("Ran: {}", excerpt::beginning(command, COMMAND_CHARS_MAX)),
@@ -141,7 +144,7 @@ fn commands_line(run: &[RunCall]) -> Option<String> {
         }
         (several, _) => {
             let count = |name: &str, count| format!("{name} {count}");
-            format!("Ran {} commands ({})", several.len(), programs.most(count))
+            format!("Ran {} commands ({})", several.len(), programs.most_frequent(count))
         }
     };
     Some(text + &failures)
@@ -163,7 +166,7 @@ fn web_line(words: &str, things: &str, objects: Vec<String>) -> Option<String> {
         0 => None,
         1..=NAMED_MAX => {
             let names: Vec<String> =
-                objects.0.iter().map(|(name, count)| times(name, *count)).collect();
+                objects.0.iter().map(|(name, count)| name_with_count(name, *count)).collect();
             Some(format!("{words}{}", names.join(", ")))
         }
         count => Some(format!("{words}{count} {things}")),
@@ -188,12 +191,16 @@ fn others_line(run: &[RunCall]) -> Option<String> {
         }),
         several => {
             let names = NameCounts::from_names(several.iter().map(|used| used.tool.as_str()));
-            Some(format!("Used {} other tools ({})", several.len(), names.most(times)))
+            Some(format!(
+                "Used {} other tools ({})",
+                several.len(),
+                names.most_frequent(name_with_count)
+            ))
         }
     }
 }
 
-fn objects(run: &[RunCall], deed: Deed) -> Vec<String> {
+fn list_objects(run: &[RunCall], deed: Deed) -> Vec<String> {
     let of_deed = run.iter().filter(|call| call.used.deed == deed);
     of_deed.filter_map(|call| object_text(&call.used)).collect()
 }
@@ -231,7 +238,7 @@ impl<'a> NameCounts<'a> {
     }
 
     /// The names that came most often, and the number of the others.
-    fn most(&self, text: impl Fn(&str, usize) -> String) -> String {
+    fn most_frequent(&self, text: impl Fn(&str, usize) -> String) -> String {
         let mut sorted = self.0.clone();
         // Stable: of equally frequent names the first to come leads.
         sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -244,7 +251,7 @@ impl<'a> NameCounts<'a> {
     }
 }
 
-fn times(name: &str, count: usize) -> String {
+fn name_with_count(name: &str, count: usize) -> String {
     if count == 1 { name.to_owned() } else { format!("{name} ×{count}") }
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum EventNovelty {
 
 impl TornRecords {
     /// Looks at every event in order.
-    pub(crate) fn look_at(&mut self, event: &Draft) -> EventNovelty {
+    pub(crate) fn inspect_event(&mut self, event: &Draft) -> EventNovelty {
         if is_torn(event) {
             self.0.push(event.id);
         }

@@ -233,7 +233,7 @@ impl TurnMachine {
 
     /// Takes the next event and says what it did.
     pub fn apply(&mut self, event: &Event) -> TurnChange {
-        // The id becomes known only after the event was judged: `step` asks whether it is new.
+        // The id becomes known only after the event was judged: `next_step` asks whether it is new.
         let change = self.apply_kind(event);
         if let Some(turn_id) = event.turn_id.as_deref()
             && self.is_new_id(event)
@@ -246,50 +246,50 @@ impl TurnMachine {
     fn apply_kind(&mut self, event: &Event) -> TurnChange {
         match event.kind {
             // The frame of a session: a process comes or goes, and takes an open turn with it.
-            Kind::SessionStarted => self.restart(event),
-            Kind::SessionExited => self.exit(event),
+            Kind::SessionStarted => self.apply_start(event),
+            Kind::SessionExited => self.apply_exit(event),
             // A user asks or the agent works: a turn is open, unless the record is late.
-            Kind::UserPrompt => self.prompt(event),
+            Kind::UserPrompt => self.apply_prompt(event),
             Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted | Kind::Retry => {
-                self.work(event).into()
+                self.note_work(event).into()
             }
             Kind::AssistantThinking => {
-                let step = self.work(event);
+                let step = self.note_work(event);
                 // An agent that thinks again after its answer is not done. A late thought says
                 // nothing of the open turn.
                 self.progress.is_answered &= step == TurnStep::Late;
                 step.into()
             }
-            Kind::AssistantMessage => self.answer(event),
-            Kind::ToolCall => self.call(event),
-            Kind::ToolResult => self.result(event),
-            Kind::ContextAdded => self.context(event),
+            Kind::AssistantMessage => self.apply_answer(event),
+            Kind::ToolCall => self.apply_call(event),
+            Kind::ToolResult => self.apply_result(event),
+            Kind::ContextAdded => self.apply_context(event),
             // A hook may report a question long after the records that go on from its answer.
             Kind::ApprovalRequested if self.is_settled(event.created_at) => TurnStep::Late.into(),
             Kind::ApprovalRequested => match event.readable::<ApprovalRequested>() {
-                Some(_) => self.open(event).into(),
+                Some(_) => self.open_turn(event).into(),
                 None => TurnChange::UNRELATED,
             },
             Kind::ExternalInput => {
                 // Only an agent that asks is at work. An answer to it opens nothing.
                 let asked = event.readable::<ExternalInput>();
                 match asked.is_some_and(|asked| asked.status == InputStatus::Pending) {
-                    true => self.open(event).into(),
+                    true => self.open_turn(event).into(),
                     false => TurnChange::UNRELATED,
                 }
             }
             // The ends that an agent records or an error implies.
             Kind::TurnCompleted => self.complete(event),
-            Kind::Error => self.fail(event),
+            Kind::Error => self.apply_error(event),
             _ => TurnChange::UNRELATED,
         }
     }
 
     /// The session began, or began again: an open turn went down with the process before.
-    fn restart(&mut self, event: &Event) -> TurnChange {
+    fn apply_start(&mut self, event: &Event) -> TurnChange {
         let started = event.readable::<SessionStarted>().unwrap_or_default();
         self.is_child |= started.mode == Some(SessionMode::Child);
-        self.settle(event);
+        self.settle_open(event);
         if self.state != TurnState::Open {
             return TurnChange::UNRELATED;
         }
@@ -300,8 +300,8 @@ impl TurnMachine {
         TurnChange { step: TurnStep::Unrelated, stop: Some(stop) }
     }
 
-    fn exit(&mut self, event: &Event) -> TurnChange {
-        self.settle(event);
+    fn apply_exit(&mut self, event: &Event) -> TurnChange {
+        self.settle_open(event);
         let outcome = match &self.state {
             TurnState::None => None,
             // An exit confirms an end that was only inferred. An end the agent recorded was already
@@ -323,39 +323,39 @@ impl TurnMachine {
     }
 
     /// No call and no question outlives this event.
-    fn settle(&mut self, event: &Event) {
+    fn settle_open(&mut self, event: &Event) {
         self.open_calls.clear();
         // Never back: a record with an older time may be read after a newer one.
         self.settled_at = self.settled_at.max(Some(event.created_at));
     }
 
-    fn prompt(&mut self, event: &Event) -> TurnChange {
+    fn apply_prompt(&mut self, event: &Event) -> TurnChange {
         // A queued prompt settles nothing: the calls and questions of the open turn still stand.
         if self.is_open() && is_queued(event) {
             return TurnStep::WentOn.into();
         }
-        self.settle(event);
-        // Set after `open`, which clears the progress where a new turn begins.
-        let step = self.open(event);
+        self.settle_open(event);
+        // Set after `open_turn`, which clears the progress where a new turn begins.
+        let step = self.open_turn(event);
         self.progress.has_prompt = true;
         step.into()
     }
 
     /// The agent works, so its turn is open, unless the record only arrived late.
-    fn work(&mut self, event: &Event) -> TurnStep {
+    fn note_work(&mut self, event: &Event) -> TurnStep {
         if self.is_late(event) {
             return TurnStep::Late;
         }
-        let step = self.open(event);
+        let step = self.open_turn(event);
         self.progress.is_announced |= event.kind == Kind::TurnStarted;
         step
     }
 
     /// Opens a turn, or goes on with the last one.
-    fn open(&mut self, event: &Event) -> TurnStep {
+    fn open_turn(&mut self, event: &Event) -> TurnStep {
         // The step must be decided first: the lines below overwrite the state that it compares
         // with.
-        let step = self.step(event);
+        let step = self.next_step(event);
         let is_same = event.turn_id.is_some() && event.turn_id == self.turn_id;
         let stays = match self.state {
             // Records without an id belong to the open turn, except a prompt, which is the better
@@ -378,7 +378,7 @@ impl TurnMachine {
     }
 
     /// Whether an event that is not late begins another turn.
-    fn step(&self, event: &Event) -> TurnStep {
+    fn next_step(&self, event: &Event) -> TurnStep {
         let is_same = event.turn_id.is_some() && event.turn_id == self.turn_id;
         let Progress { has_prompt, is_announced, has_worked, .. } = self.progress;
         let is_another = match event.kind {
@@ -436,8 +436,8 @@ impl TurnMachine {
         }
     }
 
-    fn answer(&mut self, event: &Event) -> TurnChange {
-        let step = self.work(event);
+    fn apply_answer(&mut self, event: &Event) -> TurnChange {
+        let step = self.note_work(event);
         self.progress.is_answered |= step != TurnStep::Late;
         let habits = TurnHabits::for_provider(&event.provider);
         // A stop word in the answer is more exact than the agent's habit.
@@ -478,8 +478,8 @@ impl TurnMachine {
         TurnStop::Over { outcome, is_told: false }
     }
 
-    fn call(&mut self, event: &Event) -> TurnChange {
-        let step = self.work(event);
+    fn apply_call(&mut self, event: &Event) -> TurnChange {
+        let step = self.note_work(event);
         // A late call belongs to another turn. Left open here, it would keep an answer from ending
         // this one.
         if step != TurnStep::Late
@@ -494,8 +494,8 @@ impl TurnMachine {
         step.into()
     }
 
-    fn result(&mut self, event: &Event) -> TurnChange {
-        let step = self.work(event);
+    fn apply_result(&mut self, event: &Event) -> TurnChange {
+        let step = self.note_work(event);
         // A log that begins in the middle of a turn may have a result without its call.
         self.progress.has_worked |= step != TurnStep::Late;
         // A late result closes its call, too.
@@ -507,7 +507,7 @@ impl TurnMachine {
 
     /// Context by itself opens no turn, with two exceptions: it is the task of a child, or it
     /// carries the id of a turn that has not begun.
-    fn context(&mut self, event: &Event) -> TurnChange {
+    fn apply_context(&mut self, event: &Event) -> TurnChange {
         let Some(turn_id) = event.turn_id.as_deref().filter(|_| !self.is_open()) else {
             return TurnChange::UNRELATED;
         };
@@ -519,7 +519,7 @@ impl TurnMachine {
         // task there.
         if self.state == TurnState::None {
             return match self.is_child {
-                true => self.open(event).into(),
+                true => self.open_turn(event).into(),
                 false => TurnChange::UNRELATED,
             };
         }
@@ -549,7 +549,7 @@ impl TurnMachine {
         if is_of_other && turn.is_some_and(|turn| self.over.contains(&turn)) {
             return TurnStep::Late.into();
         }
-        self.settle(event);
+        self.settle_open(event);
         if let Some(turn) = turn.filter(|turn| !self.over.contains(turn)) {
             self.over.push(turn);
         }
@@ -573,7 +573,7 @@ impl TurnMachine {
     }
 
     /// A fatal error ends the turn. Any other may end it, where the agent records no ends.
-    fn fail(&mut self, event: &Event) -> TurnChange {
+    fn apply_error(&mut self, event: &Event) -> TurnChange {
         if !self.is_open() {
             return TurnChange::UNRELATED;
         }

@@ -88,10 +88,11 @@ impl Projection for Turns {
             return;
         }
         self.seq = event.seq;
-        let news = self.torn.look_at(event);
-        // A request is amended while the agent writes it, and its numbers are replaced; see `step`.
+        let news = self.torn.inspect_event(event);
+        // A request is amended while the agent writes it, and its numbers are replaced; see
+        // `apply_step`.
         if news == EventNovelty::Again && event.kind != Kind::StepCompleted {
-            self.retell(event);
+            self.apply_amendment(event);
             return;
         }
         // Asked before the machine takes the event: afterwards no id is new.
@@ -106,7 +107,7 @@ impl Projection for Turns {
                     self.open_with_context(event);
                 }
             }
-            TurnStep::Opened { replaced } => self.open(event, replaced),
+            TurnStep::Opened { replaced } => self.open_turn(event, replaced),
             TurnStep::Unrelated | TurnStep::WentOn | TurnStep::Resumed => {}
         }
         // After the turn is open: the id belongs to the turn that the event is in.
@@ -116,19 +117,19 @@ impl Projection for Turns {
         match event.kind {
             Kind::UserPrompt => {
                 let is_opened = matches!(change.step, TurnStep::Opened { .. });
-                self.prompt(event, had_current && !is_opened);
+                self.apply_prompt(event, had_current && !is_opened);
             }
-            Kind::AssistantMessage => self.answer(event),
+            Kind::AssistantMessage => self.apply_answer(event),
             // An agent that thinks on has not ended with the answer before.
-            Kind::AssistantThinking => self.with(event, |turn| turn.completed_at = None),
-            Kind::ToolCall => self.call(event),
-            Kind::ToolResult => self.result(event),
-            Kind::StepCompleted => self.step(event),
-            Kind::ApprovalRequested => self.ask(event),
-            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.decide(event),
+            Kind::AssistantThinking => self.change_turn(event, |turn| turn.completed_at = None),
+            Kind::ToolCall => self.apply_call(event),
+            Kind::ToolResult => self.apply_result(event),
+            Kind::StepCompleted => self.apply_step(event),
+            Kind::ApprovalRequested => self.apply_question(event),
+            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.apply_decision(event),
             Kind::ExternalInput => self.question(event),
-            Kind::Error => self.error(event),
-            Kind::TurnStarted => self.with(event, |_| {}),
+            Kind::Error => self.apply_error(event),
+            Kind::TurnStarted => self.change_turn(event, |_| {}),
             // All other events lie in the range of the current turn, but begin none.
             _ => {
                 if let Some(turn) = &mut self.current {
@@ -195,10 +196,10 @@ impl Turns {
         let (seq_to, completed_at) = (turn.seq_to, turn.completed_at);
         let current = self.current.replace(turn);
         match event.kind {
-            Kind::ToolCall => self.call(event),
-            Kind::ToolResult => self.result(event),
-            Kind::AssistantMessage => self.answer(event),
-            Kind::ApprovalRequested => self.ask(event),
+            Kind::ToolCall => self.apply_call(event),
+            Kind::ToolResult => self.apply_result(event),
+            Kind::AssistantMessage => self.apply_answer(event),
+            Kind::ApprovalRequested => self.apply_question(event),
             _ => {}
         }
         let turn = std::mem::replace(&mut self.current, current);
@@ -208,13 +209,13 @@ impl Turns {
     }
 
     /// Opens a turn, unless context with its id has opened it already.
-    fn open(&mut self, event: &Event, replaced: Option<TurnOutcome>) {
+    fn open_turn(&mut self, event: &Event, replaced: Option<TurnOutcome>) {
         let is_its = |turn: &Turn| {
             turn.prompt.is_none() && !turn.has_worked() && Some(&turn.id) == event.turn_id.as_ref()
         };
         // Else the range of the turn would begin behind its own context.
         if !self.current.as_ref().is_some_and(is_its) {
-            self.begin(event, replaced.unwrap_or(TurnOutcome::Done));
+            self.begin_turn(event, replaced.unwrap_or(TurnOutcome::Done));
         }
     }
 
@@ -226,7 +227,10 @@ impl Turns {
         // Where the current turn has no id yet, the context may be its own and brings the id.
         if !is_first && (self.has_id || self.current.is_none()) {
             let is_answered = self.current.as_ref().is_some_and(|turn| turn.completed_at.is_some());
-            self.begin(event, if is_answered { TurnOutcome::Done } else { TurnOutcome::Replaced });
+            self.begin_turn(
+                event,
+                if is_answered { TurnOutcome::Done } else { TurnOutcome::Replaced },
+            );
         }
     }
 
@@ -246,37 +250,37 @@ impl Turns {
         }
     }
 
-    fn prompt(&mut self, event: &Event, goes_on: bool) {
+    fn apply_prompt(&mut self, event: &Event, goes_on: bool) {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
         let text = prompt.map(|said| said.content.joined_text()).or(event.text.clone());
-        self.with(event, |turn| match is_queued && goes_on {
+        self.change_turn(event, |turn| match is_queued && goes_on {
             true => push_bounded(&mut turn.queued, text.unwrap_or_default()),
             // A queued prompt behind the end of a turn opens one of its own, and is its prompt.
             false => turn.prompt = text,
         });
     }
 
-    fn answer(&mut self, event: &Event) {
+    fn apply_answer(&mut self, event: &Event) {
         let answer = event.readable::<AssistantMessage>();
         let answer = answer.filter(|answer| answer.content.has_substance());
-        self.with(event, |turn| {
+        self.change_turn(event, |turn| {
             // An answer without text stands before its calls; the words of the one before are kept.
             if let Some(answer) = answer {
-                turn.answer = Some(compact(&answer));
+                turn.answer = Some(compact_text(&answer));
             }
             // An answer is the end of the turn until the agent goes on.
             turn.completed_at = Some(event.created_at);
         });
     }
 
-    fn call(&mut self, event: &Event) {
+    fn apply_call(&mut self, event: &Event) {
         let Some(call) = event.readable::<ToolCall>() else { return };
         let used = ToolUse::from_call(&call.tool, &call.input);
         // Files count as modified from the call on, and a failure takes them back: a call without a
         // result may have written.
         let mut modifies = Vec::new();
-        self.with(event, |turn| {
+        self.change_turn(event, |turn| {
             if let Some(count) = tool_count(&mut turn.tools, &used.tool) {
                 count.calls += 1;
             }
@@ -299,7 +303,7 @@ impl Turns {
         });
     }
 
-    fn result(&mut self, event: &Event) {
+    fn apply_result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         let id = IdHash::from_id(&result.call_id);
         // A log that begins in the middle of a turn has results without calls. Some name their
@@ -309,7 +313,7 @@ impl Turns {
             Some(OpenToolCall { tool, modifies, .. }) => (Some(tool), modifies),
             None => (result.tool.clone(), Vec::new()),
         };
-        self.with(event, |turn| {
+        self.change_turn(event, |turn| {
             if !has_failed(&result) {
                 // An earlier call may have failed on the same file; this one wrote it.
                 for (path, _) in &modifies {
@@ -330,7 +334,7 @@ impl Turns {
         });
     }
 
-    fn step(&mut self, event: &Event) {
+    fn apply_step(&mut self, event: &Event) {
         // The session that a fork comes from paid for it.
         if event.fork_origin().is_some() {
             return;
@@ -364,10 +368,10 @@ impl Turns {
         }
     }
 
-    fn ask(&mut self, event: &Event) {
+    fn apply_question(&mut self, event: &Event) {
         let Some(asked) = event.readable::<ApprovalRequested>() else { return };
         self.open_questions.push((IdHash::from_id(&asked.approval_id), event.created_at));
-        self.with(event, |turn| {
+        self.change_turn(event, |turn| {
             turn.approval_count += 1;
             let approval = Approval {
                 approval_id: asked.approval_id,
@@ -380,7 +384,7 @@ impl Turns {
         });
     }
 
-    fn decide(&mut self, event: &Event) {
+    fn apply_decision(&mut self, event: &Event) {
         let resolved = event.readable::<ApprovalResolved>();
         let is_allowed = resolved.as_ref().map(|resolved| resolved.decision == Decision::Allow);
         let approval_id = match resolved {
@@ -391,7 +395,7 @@ impl Turns {
             },
         };
         self.stop_waiting(&approval_id, event);
-        // Not `with`: an answer of the user alone begins no turn.
+        // Not `change_turn`: an answer of the user alone begins no turn.
         let Some(turn) = &mut self.current else { return };
         turn.seq_to = event.seq;
         // A hook and the transcript may both report the decision; the first has the time of it.
@@ -426,9 +430,9 @@ impl Turns {
         }
     }
 
-    fn error(&mut self, event: &Event) {
+    fn apply_error(&mut self, event: &Event) {
         let raised = event.readable::<ErrorRaised>().unwrap_or_default();
-        self.with(event, |turn| {
+        self.change_turn(event, |turn| {
             turn.errors += 1;
             // The turn stays current until its end or the next prompt, which keeps this outcome.
             if raised.recoverable == Some(false) {
@@ -443,18 +447,18 @@ impl Turns {
         if self.current.is_none() && !self.done.is_empty() {
             return;
         }
-        self.with(event, |turn| {
+        self.change_turn(event, |turn| {
             // The agent's word on the outcome goes before what was inferred from an error. An exit
             // says nothing of the turn.
             if event.kind == Kind::TurnCompleted {
                 turn.outcome = Some(outcome);
             }
         });
-        self.end(Some(event.created_at), outcome);
+        self.end_turn(Some(event.created_at), outcome);
     }
 
     /// Takes an amendment: it replaces the text of an earlier event, and nothing is counted again.
-    fn retell(&mut self, event: &Event) {
+    fn apply_amendment(&mut self, event: &Event) {
         // An amendment of an older turn is not looked for: what is missing is a part of a text.
         let Some(turn) = &mut self.current else { return };
         turn.seq_to = event.seq;
@@ -468,7 +472,7 @@ impl Turns {
             Kind::AssistantMessage => {
                 let answer = event.readable::<AssistantMessage>();
                 if let Some(answer) = answer.filter(|answer| answer.content.has_substance()) {
-                    turn.answer = Some(compact(&answer));
+                    turn.answer = Some(compact_text(&answer));
                 }
             }
             _ => {}
@@ -476,8 +480,8 @@ impl Turns {
     }
 
     /// Begins a turn; the one before ends with the outcome, if it has none.
-    fn begin(&mut self, event: &Event, before: TurnOutcome) {
-        self.end(None, before);
+    fn begin_turn(&mut self, event: &Event, before: TurnOutcome) {
+        self.end_turn(None, before);
         // Amendments count for requests of the current turn only: those before are summed up.
         self.steps.clear();
         self.has_id = event.turn_id.is_some();
@@ -485,7 +489,7 @@ impl Turns {
     }
 
     /// Ends the current turn; an outcome that it has already stands.
-    fn end(&mut self, at: Option<Time>, outcome: TurnOutcome) {
+    fn end_turn(&mut self, at: Option<Time>, outcome: TurnOutcome) {
         let Some(mut turn) = self.current.take() else { return };
         turn.completed_at = at.or(turn.completed_at);
         turn.outcome.get_or_insert(outcome);
@@ -496,9 +500,9 @@ impl Turns {
 
     /// Changes the turn an event belongs to, and begins one if none is current: a log may begin in
     /// the middle of a turn.
-    fn with(&mut self, event: &Event, change: impl FnOnce(&mut Turn)) {
+    fn change_turn(&mut self, event: &Event, change: impl FnOnce(&mut Turn)) {
         if self.current.is_none() {
-            self.begin(event, TurnOutcome::Done);
+            self.begin_turn(event, TurnOutcome::Done);
         }
         if let Some(turn) = &mut self.current {
             turn.seq_to = event.seq;
@@ -507,7 +511,7 @@ impl Turns {
     }
 }
 
-fn compact(answer: &AssistantMessage) -> String {
+fn compact_text(answer: &AssistantMessage) -> String {
     excerpt::beginning(&answer.content.joined_text(), ANSWER_CHARS_MAX)
 }
 

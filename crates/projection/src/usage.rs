@@ -142,7 +142,7 @@ impl SessionUsage {
     }
 
     pub(crate) fn add(&mut self, key: UsageKey, used: &UsageTotals) -> RowNumber {
-        let number = self.row(key);
+        let number = self.find_row(key);
         self.0[number].used.add(used);
         number
     }
@@ -156,11 +156,11 @@ impl SessionUsage {
 
     /// Marks a row as incomplete.
     pub(crate) fn mark_incomplete(&mut self, key: UsageKey) {
-        let number = self.row(key);
+        let number = self.find_row(key);
         self.0[number].used.untold += 1;
     }
 
-    fn row(&mut self, key: UsageKey) -> RowNumber {
+    fn find_row(&mut self, key: UsageKey) -> RowNumber {
         // Most requests are made where the last one was.
         if let Some(number) = self.0.iter().rposition(|row| row.key == key) {
             return number;

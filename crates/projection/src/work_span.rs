@@ -15,7 +15,7 @@ use crate::epoch::{EpochCount, is_content};
 use crate::id_hash::IdHash;
 use crate::ring_buffer::RingBuffer;
 use crate::tool::{Deed, ToolUse, has_failed};
-use crate::tool_lines::within;
+use crate::tool_lines::relative_to;
 use crate::torn::{EventNovelty, TornRecords};
 use crate::turn_machine::is_told_end;
 
@@ -78,7 +78,7 @@ impl WorkSpans {
             return;
         }
         self.seq = event.seq;
-        if self.torn.look_at(event) == EventNovelty::Again || event.fork_origin().is_some() {
+        if self.torn.inspect_event(event) == EventNovelty::Again || event.fork_origin().is_some() {
             return;
         }
         match event.kind {
@@ -86,49 +86,49 @@ impl WorkSpans {
                 let started = event.readable::<SessionStarted>();
                 self.cwd = started.and_then(|started| started.cwd).or(self.cwd.take());
             }
-            // `reach` comes first: the time up to the end is still time of an open turn.
+            // `extend_last` comes first: the time up to the end is still time of an open turn.
             ref kind if is_told_end(kind) || *kind == Kind::EpochClosed => {
-                self.reach(event);
+                self.extend_last(event);
                 self.is_turn_open = false;
             }
-            _ if is_content(&event.kind) => self.content(event),
+            _ if is_content(&event.kind) => self.apply_content(event),
             _ => {}
         }
         self.epochs.apply(event);
     }
 
-    fn content(&mut self, event: &Event) {
+    fn apply_content(&mut self, event: &Event) {
         let at = event.created_at;
         // A result ends the wait for a call, and a build may take longer than any pause.
         let is_pause = self.list.back().is_none_or(|last| {
             last.epoch != self.epochs.number()
-                || event.kind != Kind::ToolResult && millis(last.to, at) >= PAUSE_MILLIS
+                || event.kind != Kind::ToolResult && millis_between(last.to, at) >= PAUSE_MILLIS
         });
         if is_pause {
             self.is_turn_open = false;
             self.list.push(WorkSpan::starting_at(event, self.epochs.number()));
         }
         // After the new span was pushed, so that the pause itself counts as no work.
-        self.reach(event);
+        self.extend_last(event);
         // Any content opens a turn here: what is measured is the time at work.
         if !std::mem::replace(&mut self.is_turn_open, true) {
             self.with_last(|last| last.turns += 1);
         }
         match event.kind {
-            Kind::ToolCall => self.call(event),
-            Kind::ToolResult => self.result(event),
+            Kind::ToolCall => self.apply_call(event),
+            Kind::ToolResult => self.apply_result(event),
             _ => {}
         }
     }
 
-    fn call(&mut self, event: &Event) {
+    fn apply_call(&mut self, event: &Event) {
         let Some(call) = event.readable::<ToolCall>() else { return };
-        let used = within(ToolUse::from_call(&call.tool, &call.input), self.cwd.as_deref());
+        let used = relative_to(ToolUse::from_call(&call.tool, &call.input), self.cwd.as_deref());
         self.calls.push(IdHash::from_id(&call.call_id));
         let line = used.command().unwrap_or_default();
-        let is_test = command::tests(line).is_some();
+        let is_test = command::tests_of_line(line).is_some();
         let is_review = command::is_review(line);
-        let things = command::git_things(line).into_iter().filter_map(|thing| named(&thing));
+        let things = command::git_things(line).into_iter().filter_map(|thing| thing_name(&thing));
         let files = used.files().iter().filter(|(deed, _)| deed.modifies());
         let files = files.map(|(_, file)| file.clone());
         let touched: Vec<String> = files.chain(things).collect();
@@ -136,11 +136,11 @@ impl WorkSpans {
             *last.deeds.entry(used.deed).or_default() += 1;
             last.tests += u64::from(is_test);
             last.reviews += u64::from(is_review);
-            touched.into_iter().for_each(|thing| last.touch(thing));
+            touched.into_iter().for_each(|thing| last.touch_thing(thing));
         });
     }
 
-    fn result(&mut self, event: &Event) {
+    fn apply_result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         let mark = IdHash::from_id(&result.call_id);
         // A hook and the transcript may both report a result; the first one takes the call.
@@ -150,8 +150,8 @@ impl WorkSpans {
     }
 
     /// The last stretch goes on up to here.
-    fn reach(&mut self, event: &Event) {
-        let is_its_own = |last: &WorkSpan| millis(last.to, event.created_at) < PAUSE_MILLIS;
+    fn extend_last(&mut self, event: &Event) {
+        let is_its_own = |last: &WorkSpan| millis_between(last.to, event.created_at) < PAUSE_MILLIS;
         // What only the clock says, as the end after a long silence, is not work.
         let counts = is_content(&event.kind) || self.list.back().is_some_and(is_its_own);
         let is_turn_open = self.is_turn_open;
@@ -160,7 +160,7 @@ impl WorkSpans {
             // Records arrive out of order, and time at work never runs back.
             if counts && event.created_at > last.to {
                 if is_turn_open {
-                    last.busy_millis += millis(last.to, event.created_at);
+                    last.busy_millis += millis_between(last.to, event.created_at);
                 }
                 last.to = event.created_at;
             }
@@ -192,7 +192,7 @@ impl WorkSpan {
         }
     }
 
-    fn touch(&mut self, thing: String) {
+    fn touch_thing(&mut self, thing: String) {
         if self.touched.len() < TOUCHED_MAX || self.touched.contains_key(&thing) {
             *self.touched.entry(thing).or_default() += 1;
         }
@@ -200,12 +200,12 @@ impl WorkSpan {
 }
 
 /// A branch or a pull request by its name; a commit is no thing one goes back to.
-fn named(thing: &str) -> Option<String> {
+fn thing_name(thing: &str) -> Option<String> {
     let branch = thing.strip_prefix("On branch ").map(|name| format!("branch {name}"));
     branch.or_else(|| thing.strip_prefix("Pull request ").map(|number| format!("pr {number}")))
 }
 
 /// How long from one time to a later one.
-pub(crate) fn millis(from: Time, to: Time) -> u64 {
+pub(crate) fn millis_between(from: Time, to: Time) -> u64 {
     u64::try_from((to.nanos() - from.nanos()) / 1_000_000).unwrap_or(0)
 }

@@ -131,7 +131,7 @@ fn project_day(
             provider: session.provider.clone(),
             title: title(session)
                 .or_else(|| last.naming?.title.clone())
-                .or_else(|| digest::title(&facts)),
+                .or_else(|| digest::find_title(&facts)),
             from: first.epoch.started_at,
             to: last.epoch.last_at,
             facts,

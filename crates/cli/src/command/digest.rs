@@ -2,7 +2,7 @@
 
 use clap::Args;
 use projection::Activity;
-use projection::digest::summary;
+use projection::digest::summarize;
 use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 
 use super::{Completion, Global};
@@ -113,7 +113,7 @@ fn print_session(
     let (from, to) = (zone.hour_and_minute(session.from), zone.hour_and_minute(session.to));
     let id = output.styled(Style::Dim, one_line(session.session_id.as_str(), 64));
     output.line(format!("  {from}–{to}  {title}  {id}"))?;
-    for line in summary(&session.facts).lines() {
+    for line in summarize(&session.facts).lines() {
         output.line(format!("      {}", plain(line)))?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use clap::Args;
 use daemon::{answers, prices};
 use event::{Event, EventId, Time};
 use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, Selection, SessionInfo};
-use projection::digest::summary;
+use projection::digest::summarize;
 use projection::{
     Chapter, Chronicle, FactOrigin, Facts, PriceTable, Projection, ToolCount, Turn, TurnOutcome,
     Turns, redacted,
@@ -222,7 +222,7 @@ fn print_digest(
         let (number, from, to) = (epoch.number, epoch.started_at, epoch.last_at);
         let head = format!("epoch {number}, {from} to {to}, {}", one_line(cause, 20));
         output.line(output.styled(Style::Bold, head))?;
-        for line in summary(&facts).lines() {
+        for line in summarize(&facts).lines() {
             output.line(format!("  {}", plain(line)))?;
         }
         // Facts by a model are marked, as they may be wrong.

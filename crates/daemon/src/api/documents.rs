@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use event::Event;
 use journal::{Journal, ReadError, Selection, SessionInfo};
-use projection::document::{Document, DocumentHead, Format, Options, handoff};
+use projection::document::{Document, DocumentHead, Format, Options, write_handoff};
 use projection::{Chronicle, Facts, Projection, Redact, redacted};
 use redact::Redactor;
 
@@ -90,7 +90,7 @@ pub fn handoff_note(
     // The note quotes texts that no event holds in this form, such as the title.
     let redact: Option<&mut Redact<'_>> = (secrets == Secrets::Removed).then_some(&mut redact);
     let resume = ResumeCommand::for_session(journal, info.clone())?.map(|way| way.line());
-    Ok(handoff(&info.id, &facts, &found, resume.as_deref(), redact))
+    Ok(write_handoff(&info.id, &facts, &found, resume.as_deref(), redact))
 }
 
 fn without(secrets: Secrets, event: Event, redactor: &mut Redactor) -> Event {

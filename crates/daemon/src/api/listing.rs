@@ -119,7 +119,7 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
         let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
         for session in &page.items {
             let facts = facts_of(session)?;
-            spending.add(&session.id, &session.provider, facts.borrow(), &prices);
+            spending.add_session(&session.id, &session.provider, facts.borrow(), &prices);
         }
         after = page.next;
         if after.is_none() {

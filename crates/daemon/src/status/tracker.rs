@@ -13,7 +13,7 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::status::{
     Attention, AttentionKind, Life, ProcessEvidence, StatusState, StatusSummary, Verdict,
-    attention, stands_until, summary, verdict,
+    attention, stands_until, summarize, verdict,
 };
 use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
@@ -345,7 +345,7 @@ impl StatusTracker {
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
             title_origin: known.facts.title_origin(),
             project: known.facts.about().project.clone().or_else(|| info.project.clone()),
-            summary: summary(&known.state, &verdict, &mut |text| redactor.redact(text)),
+            summary: summarize(&known.state, &verdict, &mut |text| redactor.redact(text)),
             attention: attention(&known.state, &evidence, &verdict, now),
             verdict,
             state: known.state.clone(),

@@ -32,12 +32,12 @@ struct Problem {
 }
 
 impl Fixes {
-    pub(super) fn call(&mut self, call_id: &str, used: ToolUse) {
+    pub(super) fn apply_call(&mut self, call_id: &str, used: ToolUse) {
         self.calls.push((IdHash::from_id(call_id), used));
     }
 
     /// Takes a result, and tells the problem that is over with it.
-    pub(super) fn result(
+    pub(super) fn apply_result(
         &mut self,
         result: &ToolResult,
         has_failed: bool,
@@ -46,7 +46,7 @@ impl Fixes {
     ) -> Option<(String, SeqSpan)> {
         let mark = IdHash::from_id(&result.call_id);
         let (_, used) = self.calls.take(|(call, _)| *call == mark)?;
-        let kind = kind(&used);
+        let kind = kind_of_use(&used);
         let is_it = |problem: &Problem| problem.kind == kind;
         if is_problem {
             // The first error of a row is the problem; what follows are tries.
@@ -67,9 +67,9 @@ impl Fixes {
     }
 }
 
-fn kind(used: &ToolUse) -> String {
+fn kind_of_use(used: &ToolUse) -> String {
     match used.command() {
-        Some(line) => format!("$ {}", command::program(line)),
+        Some(line) => format!("$ {}", command::program_of_line(line)),
         None => used.tool.clone(),
     }
 }

@@ -47,17 +47,17 @@ const VENDORED: &[&str] = &[
 /// The sentences of a text, without code, each on one line.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = String> {
     let mut is_code = false;
-    let lines = excerpt::head(text, LOOK_CHARS_MAX).lines().filter(move |line| {
+    let lines = excerpt::take_head(text, LOOK_CHARS_MAX).lines().filter(move |line| {
         // A fence without its end hides the rest of the text: code that was cut off is no prose.
         let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
         !is_code && !is_fence && !is_table(line)
     });
     let sentences = lines.flat_map(|line| {
-        let line = excerpt::line(line);
+        let line = excerpt::one_line(line);
         // Signs of headings, quotes and lists are no part of the sentence.
         let line = line.trim_start_matches(['#', '>', '*', '-', '•', ' ']).trim();
-        split(line).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        split_sentences(line).into_iter().map(str::to_owned).collect::<Vec<_>>()
     });
     let sentences = sentences.filter(|sentence| {
         sentence.chars().count() >= SENTENCE_CHARS_MIN && sentence.chars().any(char::is_alphabetic)
@@ -73,9 +73,9 @@ pub(super) fn choice_of_user(sentence: &str) -> Option<Topic> {
     if sentence.ends_with(['?', '？']) {
         return None;
     }
-    if says(sentence, DECISIONS) {
+    if has_phrase(sentence, DECISIONS) {
         Some(Topic::Decision)
-    } else if says(sentence, PREFERENCES) {
+    } else if has_phrase(sentence, PREFERENCES) {
         Some(Topic::Preference)
     } else {
         None
@@ -83,20 +83,20 @@ pub(super) fn choice_of_user(sentence: &str) -> Option<Topic> {
 }
 
 pub(super) fn is_choice_of_assistant(sentence: &str) -> bool {
-    says(sentence, ASSISTANT_DECISIONS)
+    has_phrase(sentence, ASSISTANT_DECISIONS)
 }
 
 pub(super) fn is_open_end(sentence: &str) -> bool {
-    says(sentence, OPEN_ENDS)
+    has_phrase(sentence, OPEN_ENDS)
 }
 
 /// Whether a sentence has a value to look up.
-pub(super) fn is_fact(sentence: &str) -> bool {
-    values(sentence).next().is_some()
+pub(super) fn has_value(sentence: &str) -> bool {
+    extract_values(sentence).next().is_some()
 }
 
 /// A text by which two of the same meaning are recognised: its words and numbers.
-pub(super) fn normal(text: &str) -> String {
+pub(super) fn normalize(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
@@ -115,7 +115,13 @@ pub(super) struct SentenceCandidate {
 }
 
 impl SentenceCandidates {
-    pub(super) fn add(&mut self, topic: Topic, text: String, is_user: bool, place: SeqSpan) {
+    pub(super) fn add_sentence(
+        &mut self,
+        topic: Topic,
+        text: String,
+        is_user: bool,
+        place: SeqSpan,
+    ) {
         if self.0.len() == CANDIDATES_MAX {
             // A user says little and means it; an assistant says much.
             let oldest = self.0.iter().position(|candidate| !candidate.is_user);
@@ -126,9 +132,10 @@ impl SentenceCandidates {
 
     /// The best ones in the order they were said: a person's before an assistant's, rare values
     /// before common ones, newer before older.
-    pub(super) fn best(self, len_max: usize) -> Vec<SentenceCandidate> {
+    pub(super) fn take_best(self, len_max: usize) -> Vec<SentenceCandidate> {
         // A value that only one sentence has is lost with it; a common one is found elsewhere.
-        let all: Vec<Vec<String>> = self.0.iter().map(|one| values(&one.text).collect()).collect();
+        let all: Vec<Vec<String>> =
+            self.0.iter().map(|one| extract_values(&one.text).collect()).collect();
         let count = |value: &String| all.iter().filter(|values| values.contains(value)).count();
         let mut scored: Vec<(u64, usize)> = Vec::new();
         for (number, candidate) in self.0.iter().enumerate() {
@@ -159,7 +166,7 @@ impl SentenceCandidates {
 }
 
 /// Numbers, versions, addresses, names of variables, and paths of one's own.
-fn values(sentence: &str) -> impl Iterator<Item = String> {
+fn extract_values(sentence: &str) -> impl Iterator<Item = String> {
     sentence.split(' ').filter_map(|word| {
         // Signs that begin or end a value stay: `~/a`, `$HOME`, `5%`.
         let word = word.trim_matches(|c: char| {
@@ -204,7 +211,7 @@ fn is_variable(word: &str) -> bool {
 }
 
 /// Whether the sentence has one of these phrases, not as a part of a longer word.
-fn says(sentence: &str, phrases: &[&str]) -> bool {
+fn has_phrase(sentence: &str, phrases: &[&str]) -> bool {
     // Editors and phones write "don’t" with another apostrophe.
     let lower = sentence.to_lowercase().replace(['’', '`'], "'");
     phrases.iter().any(|phrase| {
@@ -221,7 +228,7 @@ fn is_table(line: &str) -> bool {
 }
 
 /// Splits a line behind every end of a sentence.
-fn split(line: &str) -> Vec<&str> {
+fn split_sentences(line: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
     for (place, end) in line.char_indices() {

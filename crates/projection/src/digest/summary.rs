@@ -2,7 +2,7 @@
 
 use super::{DigestFact, Topic};
 use crate::excerpt;
-use crate::title::made;
+use crate::title::title_from_prompt;
 
 /// Facts of one topic that a summary names; the newest ones.
 const NAMED_MAX: usize = 5;
@@ -11,13 +11,13 @@ const NAMED_MAX: usize = 5;
 const LINE_CHARS_MAX: usize = 400;
 
 /// The goal in at most ten words.
-pub fn title(facts: &[DigestFact]) -> Option<String> {
+pub fn find_title(facts: &[DigestFact]) -> Option<String> {
     let of = |topic| facts.iter().find(|fact| fact.topic == topic);
-    made(&of(Topic::Goal).or_else(|| of(Topic::Ask))?.text)
+    title_from_prompt(&of(Topic::Goal).or_else(|| of(Topic::Ask))?.text)
 }
 
 /// A line per topic that has facts.
-pub fn summary(facts: &[DigestFact]) -> String {
+pub fn summarize(facts: &[DigestFact]) -> String {
     let topics = [
         ("Goal", Topic::Goal),
         ("Asked", Topic::Ask),

@@ -30,13 +30,13 @@ pub struct Naming {
 impl Naming {
     /// What the words say of the whole epoch, if they say anything of it.
     pub(crate) fn from_words(words: &ModelWords, epoch: u64, event: &Event) -> Option<Naming> {
-        let line = |text: &String| excerpt::beginning(&excerpt::line(text), TAG_CHARS_MAX);
+        let line = |text: &String| excerpt::beginning(&excerpt::one_line(text), TAG_CHARS_MAX);
         let naming = Naming {
             epoch,
             to_seq: words.to_seq,
             at: event.created_at,
             model: line(&words.model),
-            title: words.title.as_deref().and_then(title::told),
+            title: words.title.as_deref().and_then(title::clean_title),
             tags: words.tags.iter().map(line).filter(|tag| !tag.is_empty()).collect(),
             priority: words.priority.as_ref().map(line),
         };
@@ -51,7 +51,7 @@ pub(crate) fn facts_of(words: &ModelWords, epoch: u64, event: &Event) -> Vec<Dig
             .into_iter()
             .find(|topic| topic.as_str() == fact.topic)
             .unwrap_or(Topic::Fact),
-        text: excerpt::beginning(&excerpt::line(&fact.text), FACT_CHARS_MAX),
+        text: excerpt::beginning(&excerpt::one_line(&fact.text), FACT_CHARS_MAX),
         epoch,
         from_seq: words.from_seq,
         to_seq: words.to_seq,

@@ -55,7 +55,7 @@ struct TrackedCall {
 }
 
 impl WorkSummary {
-    pub(super) fn call(
+    pub(super) fn apply_call(
         &mut self,
         call: &ToolCall,
         event_id: EventId,
@@ -66,21 +66,21 @@ impl WorkSummary {
         let files = used.files().iter().filter(|(deed, _)| deed.modifies());
         let files: Vec<(Deed, String)> = files.cloned().collect();
         for file in &files {
-            count(&mut self.files, file.clone(), place);
+            count_thing(&mut self.files, file.clone(), place);
         }
         let mut test = None;
         let mut is_pull_request = false;
         if let Some(line) = used.command() {
-            count(&mut self.programs, command::program(line).to_owned(), place);
-            test = command::tests(line);
+            count_thing(&mut self.programs, command::program_of_line(line).to_owned(), place);
+            test = command::tests_of_line(line);
             // Commits stand further down in a script than its first line.
             let whole = whole_command(&call.input).unwrap_or_else(|| line.to_owned());
             is_pull_request = whole.contains("gh pr create");
             for thing in command::git_things(&whole) {
-                self.thing(mark, thing, place);
+                self.add_thing(mark, thing, place);
             }
         }
-        let program = used.command().map(|line| command::program(line).to_owned());
+        let program = used.command().map(|line| command::program_of_line(line).to_owned());
         // The work counts from its call on, as a result may never come. A failure takes it back.
         self.calls.push(TrackedCall { mark, event_id, files, program, test, is_pull_request });
     }
@@ -88,77 +88,79 @@ impl WorkSummary {
     /// What a program of the model calls is told in place of the program.
     pub(super) fn undo_program(&mut self, event_id: EventId) {
         let Some(call) = self.calls.take(|call| call.event_id == event_id) else { return };
-        self.undo(&call);
+        self.undo_call(&call);
         if let Some(program) = &call.program {
-            uncount(&mut self.programs, program);
+            uncount_thing(&mut self.programs, program);
         }
     }
 
-    pub(super) fn result(&mut self, result: &ToolResult, has_failed: bool, place: SeqSpan) {
+    pub(super) fn apply_result(&mut self, result: &ToolResult, has_failed: bool, place: SeqSpan) {
         let mark = IdHash::from_id(&result.call_id);
         let Some(call) = self.calls.take(|call| call.mark == mark) else { return };
         if let Some(test) = &call.test {
             let output = result.output_text().unwrap_or_default();
             // Only the last run of tests is kept: it says how the part ended.
-            let verdict = match has_failed || says_failed(excerpt::tail(&output, VERDICT_CHARS)) {
-                true => format!("Tests failed: {test} ({})", problem::of_result(result)),
-                false => format!("Tests passed: {test}"),
-            };
+            let verdict =
+                match has_failed || says_failed(excerpt::take_tail(&output, VERDICT_CHARS)) {
+                    true => format!("Tests failed: {test} ({})", problem::of_result(result)),
+                    false => format!("Tests passed: {test}"),
+                };
             self.tests = Some((verdict, place));
         }
         if has_failed {
-            self.undo(&call);
+            self.undo_call(&call);
         } else if call.is_pull_request
             && let Some(number) = pull_request(&result.output_text().unwrap_or_default())
         {
             // The number is in the output only; the call that creates a pull request does not know
             // it.
-            self.thing(mark, format!("Pull request #{number}"), place);
+            self.add_thing(mark, format!("Pull request #{number}"), place);
         }
     }
 
-    pub(super) fn branch(&mut self, branch: &str, place: SeqSpan) {
+    pub(super) fn visit_branch(&mut self, branch: &str, place: SeqSpan) {
         // No call made it, so the failure of a call does not take it back.
-        self.thing(IdHash::from_id(""), format!("On branch {branch}"), place);
+        self.add_thing(IdHash::from_id(""), format!("On branch {branch}"), place);
     }
 
     /// What was done, a line each. Calls with a result to come go on.
     pub(super) fn take_lines(&mut self) -> Vec<(String, SeqSpan)> {
         let calls = std::mem::take(&mut self.calls);
         let done = std::mem::replace(self, WorkSummary { calls, ..WorkSummary::default() });
-        done.lines()
+        done.into_lines()
     }
 
-    fn lines(self) -> Vec<(String, SeqSpan)> {
+    fn into_lines(self) -> Vec<(String, SeqSpan)> {
         let mut lines = Vec::new();
         for (deed, word) in
             [(Deed::Edit, "Edited"), (Deed::Create, "Created"), (Deed::Delete, "Deleted")]
         {
             let files = self.files.iter().filter(|count| count.thing.0 == deed);
             let named = files.map(|count| (count.thing.1.as_str(), count.count, count.place));
-            lines.extend(line(word, named.collect(), |name, count| match count {
+            lines.extend(write_line(word, named.collect(), |name, count| match count {
                 1 => name.to_owned(),
                 count => format!("{name} ×{count}"),
             }));
         }
         let programs =
             self.programs.iter().map(|count| (count.thing.as_str(), count.count, count.place));
-        lines.extend(line("Ran", programs.collect(), |name, count| format!("{name} {count}")));
+        lines
+            .extend(write_line("Ran", programs.collect(), |name, count| format!("{name} {count}")));
         lines.extend(self.tests);
         lines.extend(self.things.into_iter().map(|(_, text, place)| (text, place)));
         lines
     }
 
     /// Takes back what a call would have made.
-    fn undo(&mut self, call: &TrackedCall) {
+    fn undo_call(&mut self, call: &TrackedCall) {
         for file in &call.files {
-            uncount(&mut self.files, file);
+            uncount_thing(&mut self.files, file);
         }
         // Programs stay counted: a command that failed was run all the same.
         self.things.retain(|(made_by, _, _)| *made_by != call.mark);
     }
 
-    fn thing(&mut self, made_by: IdHash, text: String, place: SeqSpan) {
+    fn add_thing(&mut self, made_by: IdHash, text: String, place: SeqSpan) {
         let is_known = self.things.iter().any(|(_, known, _)| *known == text);
         if !is_known && self.things.len() < THINGS_MAX {
             self.things.push((made_by, text, place));
@@ -166,7 +168,7 @@ impl WorkSummary {
     }
 }
 
-fn count<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: T, place: SeqSpan) {
+fn count_thing<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: T, place: SeqSpan) {
     if let Some(count) = counts.iter_mut().find(|count| count.thing == thing) {
         count.count += 1;
         count.place = count.place.up_to(place);
@@ -175,7 +177,7 @@ fn count<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: T, place: SeqSpan
     }
 }
 
-fn uncount<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: &T) {
+fn uncount_thing<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: &T) {
     if let Some(number) = counts.iter().position(|count| count.thing == *thing) {
         // Not below zero: an entry with a count of zero is removed at once.
         counts[number].count -= 1;
@@ -186,7 +188,7 @@ fn uncount<T: PartialEq>(counts: &mut Vec<ThingCount<T>>, thing: &T) {
 }
 
 /// One line about several things, the most frequent first.
-fn line(
+fn write_line(
     word: &str,
     mut named: Vec<(&str, u64, SeqSpan)>,
     text: impl Fn(&str, u64) -> String,

@@ -68,20 +68,23 @@ impl BlockBuilder {
             return;
         }
         self.seq = event.seq;
-        if self.torn.look_at(event) == EventNovelty::Again {
+        if self.torn.inspect_event(event) == EventNovelty::Again {
             return;
         }
         // Before the event is told: the remark stands between the inherited part and it.
         self.cross_fork(event);
         match event.kind {
-            Kind::UserPrompt => self.prompt(event, clean),
+            Kind::UserPrompt => self.apply_prompt(event, clean),
             Kind::AssistantMessage => {
                 let Some(said) = event.readable::<AssistantMessage>() else { return };
-                self.answer(event, DocumentBlock::Answer(content(&said.content, clean)));
+                self.apply_answer(event, DocumentBlock::Answer(content_text(&said.content, clean)));
             }
             Kind::AssistantThinking if self.options.shows_thinking => {
                 let Some(thought) = event.readable::<AssistantThinking>() else { return };
-                self.answer(event, DocumentBlock::Thinking(clean.text(&thought.thinking)));
+                self.apply_answer(
+                    event,
+                    DocumentBlock::Thinking(clean.clean_text(&thought.thinking)),
+                );
             }
             Kind::ToolCall => {
                 let Some(called) = event.readable::<ToolCall>() else { return };
@@ -91,28 +94,31 @@ impl BlockBuilder {
                 if !turn.is_some_and(|turn| self.over.contains(&turn)) {
                     self.open_turn(event);
                 }
-                let call = call::call(&called, clean, self.options.input_max);
+                let call = call::call_block(&called, clean, self.options.input_max);
                 // The blocks behind an open call wait, so that the document keeps its order:
                 //
                 //     held: [ Open(call) ][ Told ][ Open(call) ][ Told ] ...
                 //             next() stops here until the result, the next turn or HELD_MAX
-                self.hold(HeldBlock::Open(IdHash::from_id(&called.call_id), call));
+                self.hold_block(HeldBlock::Open(IdHash::from_id(&called.call_id), call));
             }
-            Kind::ToolResult => self.result(event, clean),
+            Kind::ToolResult => self.apply_result(event, clean),
             Kind::TurnCompleted => self.complete(event, clean),
             Kind::Error => {
                 let raised = event.readable::<ErrorRaised>().unwrap_or_default();
-                self.error(&raised.message, clean);
+                self.apply_error(&raised.message, clean);
             }
             Kind::Compaction => {
                 let compaction = event.readable::<Compaction>().unwrap_or_default();
                 let contents = compaction.entries.iter().filter_map(|entry| entry.content.as_ref());
-                let texts: Vec<String> = contents.map(|content| call::parts(&content.0)).collect();
-                self.tell(DocumentBlock::Compacted { summary: clean.text(&texts.join("\n\n")) });
+                let texts: Vec<String> =
+                    contents.map(|content| call::parts_text(&content.0)).collect();
+                self.push_block(DocumentBlock::Compacted {
+                    summary: clean.clean_text(&texts.join("\n\n")),
+                });
             }
             _ => {
-                if let Some(remark) = remark(event) {
-                    self.tell(DocumentBlock::Remark(clean.text(&remark)));
+                if let Some(remark) = remark_text(event) {
+                    self.push_block(DocumentBlock::Remark(clean.clean_text(&remark)));
                 }
             }
         }
@@ -125,45 +131,45 @@ impl BlockBuilder {
         let is_full = self.held.len() > HELD_MAX;
         match self.held.front()? {
             HeldBlock::Open(..) if !is_full => None,
-            _ => self.held.pop_front().map(HeldBlock::block),
+            _ => self.held.pop_front().map(HeldBlock::into_block),
         }
     }
 
     /// The next block there is, even if it waits for a result.
     pub(crate) fn next_left(&mut self) -> Option<DocumentBlock> {
-        self.held.pop_front().map(HeldBlock::block)
+        self.held.pop_front().map(HeldBlock::into_block)
     }
 
-    fn prompt(&mut self, event: &Event, clean: &mut Clean<'_>) {
+    fn apply_prompt(&mut self, event: &Event, clean: &mut Clean<'_>) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
         // A prompt begins a turn even if the agent never recorded the end of the one before.
         if !prompt.queued {
             self.is_in_turn = false;
             self.open_turn(event);
         }
-        let text = content(&prompt.content, clean);
-        self.tell(DocumentBlock::Prompt { text, is_queued: prompt.queued });
+        let text = content_text(&prompt.content, clean);
+        self.push_block(DocumentBlock::Prompt { text, is_queued: prompt.queued });
     }
 
-    fn answer(&mut self, event: &Event, block: DocumentBlock) {
+    fn apply_answer(&mut self, event: &Event, block: DocumentBlock) {
         let (DocumentBlock::Answer(text) | DocumentBlock::Thinking(text)) = &block else { return };
         // An empty answer comes before the calls of its record, and shows nothing.
         if !text.trim().is_empty() {
             self.open_turn(event);
-            self.tell(block);
+            self.push_block(block);
         }
     }
 
-    fn result(&mut self, event: &Event, clean: &mut Clean<'_>) {
+    fn apply_result(&mut self, event: &Event, clean: &mut Clean<'_>) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         let mark = IdHash::from_id(&result.call_id);
         let output_max = self.options.output_max;
         let place = self.held.iter().position(|held| held.waits_for(mark));
         match place.and_then(|place| self.held.get_mut(place)) {
-            Some(held) => held.settle(&result, clean, output_max),
+            Some(held) => held.settle_result(&result, clean, output_max),
             None => {
-                let call = call::late(&result, clean, output_max);
-                self.tell(DocumentBlock::Call(call));
+                let call = call::late_call_block(&result, clean, output_max);
+                self.push_block(DocumentBlock::Call(call));
             }
         }
     }
@@ -172,20 +178,20 @@ impl BlockBuilder {
         let completed = event.readable::<TurnCompleted>().unwrap_or_default();
         match completed.stop_reason {
             Some(StopReason::Interrupted) => {
-                self.tell(DocumentBlock::Interrupted("Interrupted by the user".to_owned()));
+                self.push_block(DocumentBlock::Interrupted("Interrupted by the user".to_owned()));
             }
             Some(StopReason::Died) => {
-                self.tell(DocumentBlock::Interrupted(
+                self.push_block(DocumentBlock::Interrupted(
                     "The agent ended in the middle of its work".to_owned(),
                 ));
             }
             Some(StopReason::MaxTurnsHit | StopReason::BudgetExhausted) => {
-                self.tell(DocumentBlock::Interrupted("Stopped at a limit".to_owned()));
+                self.push_block(DocumentBlock::Interrupted("Stopped at a limit".to_owned()));
             }
             _ => {}
         }
         if let Some(error) = &completed.error {
-            self.error(error, clean);
+            self.apply_error(error, clean);
         }
         if let Some(turn_id) = &event.turn_id {
             self.over.push(IdHash::from_id(turn_id));
@@ -193,9 +199,9 @@ impl BlockBuilder {
         self.is_in_turn = false;
     }
 
-    fn error(&mut self, message: &str, clean: &mut Clean<'_>) {
+    fn apply_error(&mut self, message: &str, clean: &mut Clean<'_>) {
         if self.last_error.as_deref() != Some(message) {
-            self.tell(DocumentBlock::Error(clean.text(message)));
+            self.push_block(DocumentBlock::Error(clean.clean_text(message)));
             self.last_error = Some(message.to_owned());
         }
     }
@@ -209,24 +215,26 @@ impl BlockBuilder {
         self.last_error = None;
         self.turn += 1;
         // What still waits belongs to the turn before.
-        self.held.iter_mut().for_each(HeldBlock::give_up);
-        self.tell(DocumentBlock::Turn { number: self.turn, at: event.created_at });
+        self.held.iter_mut().for_each(HeldBlock::drop_result);
+        self.push_block(DocumentBlock::Turn { number: self.turn, at: event.created_at });
     }
 
     /// Says where a fork stops showing what another session did.
     fn cross_fork(&mut self, event: &Event) {
         let is_inherited = event.fork_origin().is_some();
         if self.is_inherited && !is_inherited && event.kind != Kind::SessionStarted {
-            self.tell(DocumentBlock::Remark("From here on it is a session of its own".to_owned()));
+            self.push_block(DocumentBlock::Remark(
+                "From here on it is a session of its own".to_owned(),
+            ));
         }
         self.is_inherited = is_inherited;
     }
 
-    fn tell(&mut self, block: DocumentBlock) {
-        self.hold(HeldBlock::Told(block));
+    fn push_block(&mut self, block: DocumentBlock) {
+        self.hold_block(HeldBlock::Told(block));
     }
 
-    fn hold(&mut self, held: HeldBlock) {
+    fn hold_block(&mut self, held: HeldBlock) {
         self.held.push_back(held);
     }
 }
@@ -236,7 +244,7 @@ impl HeldBlock {
         matches!(self, HeldBlock::Open(open, _) if *open == mark)
     }
 
-    fn settle(&mut self, result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) {
+    fn settle_result(&mut self, result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) {
         if let HeldBlock::Open(_, call) = self {
             let mut call = call.clone();
             call::add_result(&mut call, result, clean, output_max);
@@ -244,13 +252,13 @@ impl HeldBlock {
         }
     }
 
-    fn give_up(&mut self) {
+    fn drop_result(&mut self) {
         if let HeldBlock::Open(_, call) = self {
             *self = HeldBlock::Told(without_result(call.clone()));
         }
     }
 
-    fn block(self) -> DocumentBlock {
+    fn into_block(self) -> DocumentBlock {
         match self {
             HeldBlock::Told(block) => block,
             HeldBlock::Open(_, call) => without_result(call),
@@ -262,12 +270,12 @@ fn without_result(call: CallBlock) -> DocumentBlock {
     DocumentBlock::Call(CallBlock { how: "no result".to_owned(), ..call })
 }
 
-fn content(content: &Content, clean: &mut Clean<'_>) -> String {
-    clean.text(&call::parts(&content.0))
+fn content_text(content: &Content, clean: &mut Clean<'_>) -> String {
+    clean.clean_text(&call::parts_text(&content.0))
 }
 
 /// What else is worth a line.
-fn remark(event: &Event) -> Option<String> {
+fn remark_text(event: &Event) -> Option<String> {
     match event.kind {
         // What a model made of it is not part of the talk.
         Kind::Note if ModelWords::from_event(event).is_some() => None,

@@ -19,18 +19,18 @@ const NEW: &[&str] = &["new_string", "new_str", "new_text"];
 const WHOLE: &[&str] = &["content", "file_text", "contents"];
 
 /// The call, before anything came back.
-pub(crate) fn call(call: &ToolCall, clean: &mut Clean<'_>, input_max: usize) -> CallBlock {
+pub(crate) fn call_block(call: &ToolCall, clean: &mut Clean<'_>, input_max: usize) -> CallBlock {
     // Clean before any part of it is cut, so that no secret is cut in half.
-    let input = with_texts(&call.input, &mut |text| clean.text(text));
+    let input = with_texts(&call.input, &mut |text| clean.clean_text(text));
     let used = ToolUse::from_call(&call.tool, &input);
-    let about = about(&used);
-    let body = body(&used, &input);
+    let about = call_subject(&used);
+    let body = input_text(&used, &input);
     // Names and values were looked at one by one; together they may say more.
-    let body = clean.text(&body);
+    let body = clean.clean_text(&body);
     let body = if body.trim() == about { "" } else { &body };
     CallBlock {
-        tool: clean.text(&used.tool),
-        about: excerpt::line(&clean.text(&about)),
+        tool: clean.clean_text(&used.tool),
+        about: excerpt::one_line(&clean.clean_text(&about)),
         input: Cut::new(body, input_max),
         outcome: CallOutcome::Unknown,
         how: String::new(),
@@ -39,10 +39,14 @@ pub(crate) fn call(call: &ToolCall, clean: &mut Clean<'_>, input_max: usize) -> 
 }
 
 /// A result without an open call: the call was written before, or never recorded.
-pub(crate) fn late(result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) -> CallBlock {
+pub(crate) fn late_call_block(
+    result: &ToolResult,
+    clean: &mut Clean<'_>,
+    output_max: usize,
+) -> CallBlock {
     let tool = result.tool.clone().unwrap_or_else(|| "tool".to_owned());
     let mut call = CallBlock {
-        tool: clean.text(&tool),
+        tool: clean.clean_text(&tool),
         about: "result".to_owned(),
         input: Cut::new("", 0),
         outcome: CallOutcome::Unknown,
@@ -60,18 +64,18 @@ pub(crate) fn add_result(
     clean: &mut Clean<'_>,
     output_max: usize,
 ) {
-    let parts = (!result.parts.is_empty()).then(|| parts(&result.parts));
+    let parts = (!result.parts.is_empty()).then(|| parts_text(&result.parts));
     // Some agents repeat the error as the output; `dedup` tells it once.
     let texts = [result.error.clone(), result.output_text().or(parts)];
     let mut texts: Vec<String> = texts.into_iter().flatten().collect();
     texts.dedup();
-    call.output = Cut::new(&clean.text(&texts.join("\n")), output_max);
+    call.output = Cut::new(&clean.clean_text(&texts.join("\n")), output_max);
     call.outcome = if has_failed(result) { CallOutcome::Bad } else { CallOutcome::Good };
-    call.how = excerpt::line(&clean.text(&how(result)));
+    call.how = excerpt::one_line(&clean.clean_text(&outcome_text(result)));
 }
 
 /// The parts as text; what is no text is named.
-pub(crate) fn parts(parts: &[ContentPart]) -> String {
+pub(crate) fn parts_text(parts: &[ContentPart]) -> String {
     let told = parts.iter().map(|part| match &part.text {
         Some(text) => text.clone(),
         None => {
@@ -83,14 +87,14 @@ pub(crate) fn parts(parts: &[ContentPart]) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
-fn how(result: &ToolResult) -> String {
+fn outcome_text(result: &ToolResult) -> String {
     let word = match &result.outcome {
         // An agent may call a command a success that ended with a code other than zero.
         Outcome::Ok if has_failed(result) => "failed",
         Outcome::Error => "failed",
         other => other.as_str(),
     };
-    let mut how = excerpt::beginning(&excerpt::line(word), 40);
+    let mut how = excerpt::beginning(&excerpt::one_line(word), 40);
     if let Some(code) = result.exit_code.filter(|code| *code != 0) {
         how.push_str(&format!(", exit code {code}"));
     }
@@ -110,7 +114,7 @@ fn duration(millis: u64) -> String {
 }
 
 /// What the call is about, on one line.
-fn about(used: &ToolUse) -> String {
+fn call_subject(used: &ToolUse) -> String {
     match &used.object {
         Object::Files(files) => {
             let names = files.iter().take(FILES_MAX).map(|(_, path)| path.as_str());
@@ -128,7 +132,7 @@ fn about(used: &ToolUse) -> String {
 }
 
 /// What was given to the tool, as a reader wants to see it.
-fn body(used: &ToolUse, input: &Raw) -> String {
+fn input_text(used: &ToolUse, input: &Raw) -> String {
     let Some(members) = input.members() else {
         return input.text().unwrap_or_else(|| input.get().to_owned());
     };
@@ -164,10 +168,10 @@ fn body(used: &ToolUse, input: &Raw) -> String {
     let is_news = |(_, value): &&(String, Raw)| {
         value.text().is_none_or(|text| !told.contains(&text.as_str()))
     };
-    members.iter().filter(is_news).map(|(name, value)| line(name, value)).collect()
+    members.iter().filter(is_news).map(|(name, value)| argument_line(name, value)).collect()
 }
 
-fn line(name: &str, value: &Raw) -> String {
+fn argument_line(name: &str, value: &Raw) -> String {
     let text = value.text().unwrap_or_else(|| value.get().to_owned());
     if text.contains('\n') {
         format!("{name}:\n{}", prefixed("  ", &text))

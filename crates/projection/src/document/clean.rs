@@ -24,13 +24,13 @@ impl<'r> Clean<'r> {
     }
 
     /// The text, harmless, with its line breaks.
-    pub(crate) fn text(&mut self, text: &str) -> String {
+    pub(crate) fn clean_text(&mut self, text: &str) -> String {
         // The order must hold. A colour in the middle of a token would hide it from the rules, and
         // so would the picture of a character that was made visible before.
         let text = without_sequences(text);
         match &mut self.redact {
-            Some(redact) => visible(&redact(&text)),
-            None => visible(&text),
+            Some(redact) => make_visible(&redact(&text)),
+            None => make_visible(&text),
         }
     }
 }
@@ -47,7 +47,7 @@ fn without_sequences(text: &str) -> Cow<'_, str> {
         let behind = &rest[at + 1..];
         match sequence_len(behind) {
             Some(len) => rest = &behind[len..],
-            // An escape without a sequence is kept, and shown as `␛` by `visible`.
+            // An escape without a sequence is kept, and shown as `␛` by `make_visible`.
             None => {
                 bare.push(ESCAPE);
                 rest = behind;
@@ -83,7 +83,7 @@ fn sequence_len(behind: &str) -> Option<usize> {
 }
 
 /// The text with a picture or a number for every character that is not seen.
-fn visible(text: &str) -> String {
+fn make_visible(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -92,7 +92,7 @@ fn visible(text: &str) -> String {
             // A lone carriage return would let a line overwrite itself in a terminal; it gets a
             // picture.
             '\r' if chars.peek() == Some(&'\n') => {}
-            '\0'..='\u{1f}' => visible.push(picture(c)),
+            '\0'..='\u{1f}' => visible.push(control_picture(c)),
             '\u{7f}' => visible.push('␡'),
             _ if is_hidden(c) => visible.push_str(&format!("[U+{:04X}]", u32::from(c))),
             _ => visible.push(c),
@@ -102,7 +102,7 @@ fn visible(text: &str) -> String {
 }
 
 /// The picture of a control character: `␛` for escape.
-fn picture(control: char) -> char {
+fn control_picture(control: char) -> char {
     char::from_u32(0x2400 + u32::from(control)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 

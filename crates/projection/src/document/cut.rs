@@ -48,7 +48,7 @@ impl Cut {
     }
 
     /// All of it as one text, with a line that says what is missing.
-    pub(crate) fn joined(&self) -> String {
+    pub(crate) fn join_text(&self) -> String {
         match &self.rest {
             None => self.beginning.clone(),
             Some((left_out, end)) => format!("{}\n{left_out}\n{end}", self.beginning),

@@ -33,7 +33,7 @@ const SECTIONS: &[(&str, &[Topic])] = &[
 ///
 /// Texts go through `redact` if it is given; the events behind the digest should have gone through
 /// [`redacted`](crate::redacted()) before, because a digest cuts texts.
-pub fn handoff<'r>(
+pub fn write_handoff<'r>(
     session_id: &SessionId,
     facts: &Facts,
     digest: &[DigestFact],
@@ -41,17 +41,22 @@ pub fn handoff<'r>(
     redact: Option<&'r mut Redact<'r>>,
 ) -> String {
     let mut clean = Clean::new(redact);
-    let title = excerpt::line(&clean.text(&DocumentHead::from_facts(session_id, facts).title));
-    let mut note = format!("# Handoff: {}\n", markdown::plain(&title));
+    let title =
+        excerpt::one_line(&clean.clean_text(&DocumentHead::from_facts(session_id, facts).title));
+    let mut note = format!("# Handoff: {}\n", markdown::escape_markdown(&title));
     for (heading, topics) in SECTIONS {
         let lines: Vec<String> = digest
             .iter()
             .filter(|fact| topics.contains(&fact.topic) && !is_settled(fact, digest))
-            .map(|fact| line(&fact.text, &mut clean))
+            .map(|fact| clean_line(&fact.text, &mut clean))
             .collect();
-        section(&mut note, heading, &lines);
+        write_section(&mut note, heading, &lines);
     }
-    section(&mut note, "How to resume", &resume(session_id, facts, resume_command, &mut clean));
+    write_section(
+        &mut note,
+        "How to resume",
+        &resume_lines(session_id, facts, resume_command, &mut clean),
+    );
     note
 }
 
@@ -62,7 +67,7 @@ fn is_settled(fact: &DigestFact, digest: &[DigestFact]) -> bool {
     fact.topic == Topic::OpenEnd && fact.to_seq < last_ask
 }
 
-fn section(note: &mut String, heading: &str, lines: &[String]) {
+fn write_section(note: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
@@ -77,13 +82,13 @@ fn section(note: &mut String, heading: &str, lines: &[String]) {
     }
 }
 
-fn line(text: &str, clean: &mut Clean<'_>) -> String {
+fn clean_line(text: &str, clean: &mut Clean<'_>) -> String {
     // Cleaned before it is cut: half a secret is not recognised as one.
-    let line = excerpt::line(&clean.text(text));
-    markdown::lines(&excerpt::beginning(&line, LINE_CHARS_MAX))
+    let line = excerpt::one_line(&clean.clean_text(text));
+    markdown::strip_html(&excerpt::beginning(&line, LINE_CHARS_MAX))
 }
 
-fn resume(
+fn resume_lines(
     session_id: &SessionId,
     facts: &Facts,
     command: Option<&str>,
@@ -91,22 +96,22 @@ fn resume(
 ) -> Vec<String> {
     let about = facts.about();
     let mut shown = |name: &str, value: &Option<String>| {
-        let value = excerpt::line(&clean.text(value.as_ref()?));
-        Some(format!("{name}: {}", markdown::code(&value)))
+        let value = excerpt::one_line(&clean.clean_text(value.as_ref()?));
+        Some(format!("{name}: {}", markdown::inline_code(&value)))
     };
     let mut lines: Vec<String> = [shown("Folder", &about.cwd), shown("Branch", &about.branch)]
         .into_iter()
         .flatten()
         .collect();
-    lines.push(format!("State: {}", state(facts.ending())));
+    lines.push(format!("State: {}", ending_text(facts.ending())));
     match command {
-        Some(command) => lines.push(format!("Go on with: {}", markdown::code(command))),
-        None => lines.push(format!("Session: {}", markdown::code(session_id.as_str()))),
+        Some(command) => lines.push(format!("Go on with: {}", markdown::inline_code(command))),
+        None => lines.push(format!("Session: {}", markdown::inline_code(session_id.as_str()))),
     }
     lines
 }
 
-fn state(ending: Ending) -> &'static str {
+fn ending_text(ending: Ending) -> &'static str {
     match ending {
         Ending::AwaitingUser => "the last answer is complete",
         Ending::ToolCallPending => "a tool was running and its result is not there",

@@ -27,16 +27,16 @@ impl DocumentHead {
             ("Folder", about.cwd.clone()),
             ("Branch", about.branch.clone()),
             ("Session", Some(session_id.to_string())),
-            ("Work", Some(work(facts))),
-            ("Tokens", tokens(facts)),
-            ("Ended", ended(facts.ending()).map(str::to_owned)),
+            ("Work", Some(work_text(facts))),
+            ("Tokens", token_text(facts)),
+            ("Ended", ending_text(facts.ending()).map(str::to_owned)),
         ];
         let row = |(name, value): (&'static str, Option<String>)| value.map(|value| (name, value));
         DocumentHead { title, rows: rows.into_iter().filter_map(row).collect() }
     }
 }
 
-fn work(facts: &Facts) -> String {
+fn work_text(facts: &Facts) -> String {
     let counts = facts.counts();
     let parts = [
         (counts.prompts + counts.queued, "prompt"),
@@ -46,24 +46,24 @@ fn work(facts: &Facts) -> String {
     ];
     let told = parts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| {
         let plural = if *count == 1 { "" } else { "s" };
-        format!("{} {name}{plural}", grouped(*count))
+        format!("{} {name}{plural}", group_digits(*count))
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() { "none".to_owned() } else { told.join(", ") }
 }
 
-fn tokens(facts: &Facts) -> Option<String> {
+fn token_text(facts: &Facts) -> Option<String> {
     let tokens = facts.usage().total().tokens;
     let cached = tokens.cache_read + tokens.cache_creation;
     let all = tokens.input + tokens.output + cached;
     (all > 0).then(|| {
-        let (input, output) = (grouped(tokens.input), grouped(tokens.output));
-        format!("{input} in, {output} out, {} cached", grouped(cached))
+        let (input, output) = (group_digits(tokens.input), group_digits(tokens.output));
+        format!("{input} in, {output} out, {} cached", group_digits(cached))
     })
 }
 
 /// How it ended, where that is worth telling.
-fn ended(ending: Ending) -> Option<&'static str> {
+fn ending_text(ending: Ending) -> Option<&'static str> {
     match ending {
         Ending::ToolCallPending => Some("while a tool was running"),
         Ending::UserLast => Some("before the last prompt was answered"),
@@ -74,7 +74,7 @@ fn ended(ending: Ending) -> Option<&'static str> {
 }
 
 /// `26,596`.
-fn grouped(number: u64) -> String {
+fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -4,9 +4,9 @@
 
 use super::block::{CallBlock, DocumentBlock};
 use super::cut::Cut;
-use super::html::escaped;
-use super::prose::{Passage, Span, fence_for, passages, spans};
-use super::{BlockWriter, DocumentHead, moment};
+use super::html::escape_html;
+use super::prose::{Passage, Span, fence_for, passages, split_spans};
+use super::{BlockWriter, DocumentHead, utc_text};
 
 /// How much deeper the headings of what was said stand than they were written: below the turn's.
 const HEADING_SHIFT: usize = 2;
@@ -14,51 +14,66 @@ const HEADING_SHIFT: usize = 2;
 pub(crate) struct Markdown;
 
 impl BlockWriter for Markdown {
-    fn begin(&mut self, head: &DocumentHead, out: &mut String) {
-        out.push_str(&format!("# {}\n\n", plain(&head.title)));
+    fn begin_document(&mut self, head: &DocumentHead, out: &mut String) {
+        out.push_str(&format!("# {}\n\n", escape_markdown(&head.title)));
         for (name, value) in &head.rows {
-            out.push_str(&format!("- **{name}:** {}\n", code(value)));
+            out.push_str(&format!("- **{name}:** {}\n", inline_code(value)));
         }
     }
 
-    fn block(&mut self, block: &DocumentBlock, out: &mut String) {
+    fn write_block(&mut self, block: &DocumentBlock, out: &mut String) {
         out.push('\n');
         match block {
             DocumentBlock::Turn { number, at } => {
-                out.push_str(&format!("## {number} · {} UTC\n", moment(*at)));
+                out.push_str(&format!("## {number} · {} UTC\n", utc_text(*at)));
             }
             DocumentBlock::Prompt { text, is_queued } => {
                 let who = if *is_queued { "**User**, meanwhile:" } else { "**User:**" };
-                quoted(out, &format!("{who}\n\n{}", prose(text)));
+                write_quote(out, &format!("{who}\n\n{}", escape_prose(text)));
             }
-            DocumentBlock::Answer(text) => out.push_str(&format!("{}\n", prose(text))),
-            DocumentBlock::Thinking(text) => folded(out, "Thinking", &prose(text)),
-            DocumentBlock::Call(call) => folded(out, &summary(call), &details(call)),
+            DocumentBlock::Answer(text) => out.push_str(&format!("{}\n", escape_prose(text))),
+            DocumentBlock::Thinking(text) => write_folded(out, "Thinking", &escape_prose(text)),
+            DocumentBlock::Call(call) => {
+                write_folded(out, &call_summary(call), &call_details(call))
+            }
             DocumentBlock::Compacted { summary } => {
-                folded(out, "Compacted: the model goes on with a summary", &prose(summary));
+                write_folded(
+                    out,
+                    "Compacted: the model goes on with a summary",
+                    &escape_prose(summary),
+                );
             }
-            DocumentBlock::Interrupted(text) => out.push_str(&format!("> ⏹ **{}**\n", plain(text))),
-            DocumentBlock::Error(text) => quoted(out, &format!("⚠ **Error:** {}", lines(text))),
-            DocumentBlock::Remark(text) => quoted(out, &format!("*Note:* {}", lines(text))),
+            DocumentBlock::Interrupted(text) => {
+                out.push_str(&format!("> ⏹ **{}**\n", escape_markdown(text)))
+            }
+            DocumentBlock::Error(text) => {
+                write_quote(out, &format!("⚠ **Error:** {}", strip_html(text)))
+            }
+            DocumentBlock::Remark(text) => {
+                write_quote(out, &format!("*Note:* {}", strip_html(text)))
+            }
         }
     }
 
-    fn end(&mut self, _out: &mut String) {}
+    fn end_document(&mut self, _out: &mut String) {}
 }
 
-fn summary(call: &CallBlock) -> String {
+fn call_summary(call: &CallBlock) -> String {
     let about = match call.about.as_str() {
         "" => String::new(),
-        about => format!(": <code>{}</code>", plain(about)),
+        about => format!(": <code>{}</code>", escape_markdown(about)),
     };
-    let how =
-        if call.how.is_empty() { String::new() } else { format!(" — {}", plain(&call.how)) };
-    format!("{}{about}{how}", plain(&call.tool))
+    let how = if call.how.is_empty() {
+        String::new()
+    } else {
+        format!(" — {}", escape_markdown(&call.how))
+    };
+    format!("{}{about}{how}", escape_markdown(&call.tool))
 }
 
-fn details(call: &CallBlock) -> String {
+fn call_details(call: &CallBlock) -> String {
     let fenced = |cut: &Cut| {
-        let text = cut.joined();
+        let text = cut.join_text();
         // Longer than any fence in the text, so that output cannot close its own.
         let fence = fence_for(&text);
         (!cut.is_empty()).then(|| format!("{fence}text\n{text}\n{fence}"))
@@ -67,7 +82,7 @@ fn details(call: &CallBlock) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
-fn folded(out: &mut String, summary: &str, text: &str) {
+fn write_folded(out: &mut String, summary: &str, text: &str) {
     if text.is_empty() {
         out.push_str(&format!("- {summary}\n"));
     } else {
@@ -76,7 +91,7 @@ fn folded(out: &mut String, summary: &str, text: &str) {
     }
 }
 
-fn quoted(out: &mut String, text: &str) {
+fn write_quote(out: &mut String, text: &str) {
     // Every line gets its sign. A line without one could begin a heading or HTML of its own.
     for line in text.lines() {
         out.push_str(format!("> {line}").trim_end());
@@ -85,12 +100,12 @@ fn quoted(out: &mut String, text: &str) {
 }
 
 /// Prose that a user or a model wrote.
-fn prose(text: &str) -> String {
+fn escape_prose(text: &str) -> String {
     let passages = passages(text);
     let told = passages.iter().map(|passage| match passage {
-        Passage::Text(text) | Passage::Table(text) => lines(text),
+        Passage::Text(text) | Passage::Table(text) => strip_html(text),
         Passage::Heading(level, heading) => {
-            format!("{} {}", "#".repeat((level + HEADING_SHIFT).min(6)), lines(heading))
+            format!("{} {}", "#".repeat((level + HEADING_SHIFT).min(6)), strip_html(heading))
         }
         Passage::Code(language, code) => {
             let fence = fence_for(code);
@@ -107,11 +122,11 @@ fn prose(text: &str) -> String {
 }
 
 /// Text that keeps its Markdown, without HTML and images.
-pub(crate) fn lines(text: &str) -> String {
-    let told = spans(text).into_iter().map(|span| match span {
-        Span::Text(text) => tamed(text),
-        Span::Strong(text) => format!("**{}**", tamed(text)),
-        Span::Code(text) => code(text),
+pub(crate) fn strip_html(text: &str) -> String {
+    let told = split_spans(text).into_iter().map(|span| match span {
+        Span::Text(text) => tame_span(text),
+        Span::Strong(text) => format!("**{}**", tame_span(text)),
+        Span::Code(text) => inline_code(text),
     });
     let told: String = told.collect();
     // Indented by four, a line would be code and its signs would be shown.
@@ -124,36 +139,36 @@ pub(crate) fn lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn tamed(text: &str) -> String {
+fn tame_span(text: &str) -> String {
     // The ampersand goes first, or it would escape the others again. An image would be loaded from
     // where the text says; a backtick without its partner could swallow what follows.
     text.replace('&', "&amp;").replace('<', "&lt;").replace("![", "!\\[").replace('`', "&#96;")
 }
 
 /// Text without any Markdown.
-pub(crate) fn plain(text: &str) -> String {
-    single(&escaped(text))
+pub(crate) fn escape_markdown(text: &str) -> String {
+    escape_all(&escape_html(text))
 }
 
 /// Text as code inside of a line.
-pub(crate) fn code(text: &str) -> String {
+pub(crate) fn inline_code(text: &str) -> String {
     let fence = fence_for(text);
     let signs = if text.contains('`') { fence.as_str() } else { "`" };
     // A backtick at the edge would make the fence longer; Markdown drops one blank on each side.
     let gap = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     // Code of blanks alone is none in Markdown: its signs would be shown.
     if text.trim().is_empty() {
-        return tamed(text);
+        return tame_span(text);
     }
     format!("{signs}{gap}{text}{gap}{signs}")
 }
 
 /// Escaped text in which Markdown finds nothing either.
-fn single(html: &str) -> String {
+fn escape_all(html: &str) -> String {
     let mut single = String::with_capacity(html.len());
     let mut before = ' ';
     for c in html.chars() {
-        // `&#39;` of `escaped` must stay whole; any other `#` may begin a heading.
+        // `&#39;` of `escape_html` must stay whole; any other `#` may begin a heading.
         let is_reference = c == '#' && before == '&';
         before = c;
         match c {

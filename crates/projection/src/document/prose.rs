@@ -35,14 +35,14 @@ pub(crate) fn passages(text: &str) -> Vec<Passage<'_>> {
         let line = line_at(text, at);
         let next = at + line.len();
         // Code goes first: inside of it a heading or a table is none.
-        let (passage, end) = if let Some(fence) = Fence::opening(line) {
-            let (code, end) = fence.code(text, next);
+        let (passage, end) = if let Some(fence) = Fence::open_fence(line) {
+            let (code, end) = fence.fenced_code(text, next);
             (Passage::Code(fence.language, code), end)
-        } else if let Some((level, heading)) = heading(line) {
+        } else if let Some((level, heading)) = parse_heading(line) {
             (Passage::Heading(level, heading), next)
-        } else if is_row(line) {
+        } else if is_table_row(line) {
             let mut end = next;
-            while is_row(line_at(text, end)) {
+            while is_table_row(line_at(text, end)) {
                 end += line_at(text, end).len();
             }
             (Passage::Table(text[at..end].trim_end()), end)
@@ -59,7 +59,7 @@ pub(crate) fn passages(text: &str) -> Vec<Passage<'_>> {
 }
 
 /// The spans of a text without passages, in order.
-pub(crate) fn spans(text: &str) -> Vec<Span<'_>> {
+pub(crate) fn split_spans(text: &str) -> Vec<Span<'_>> {
     let mut spans = Vec::new();
     let mut text_from = 0;
     let mut at = 0;
@@ -76,8 +76,8 @@ pub(crate) fn spans(text: &str) -> Vec<Span<'_>> {
         // The whole run of equal signs: code that opens with two backticks ends with two.
         let sign = &rest[..rest.len() - rest.trim_start_matches(&rest[..1]).len()];
         let behind = &rest[sign.len()..];
-        let inner =
-            closed(behind, sign).filter(|inner| sign.starts_with('`') || is_strong(sign, inner));
+        let inner = text_before(behind, sign)
+            .filter(|inner| sign.starts_with('`') || is_strong(sign, inner));
         let Some(inner) = inner else {
             // Behind the whole run, so that a long row of signs is looked at once and not once for
             // each.
@@ -111,7 +111,7 @@ struct Fence<'a> {
 }
 
 impl<'a> Fence<'a> {
-    fn opening(line: &'a str) -> Option<Fence<'a>> {
+    fn open_fence(line: &'a str) -> Option<Fence<'a>> {
         let line = line.trim();
         let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
         let rest = line.trim_start_matches(sign);
@@ -122,7 +122,7 @@ impl<'a> Fence<'a> {
     }
 
     /// The code that begins at `from`, and where the text goes on.
-    fn code(&self, text: &'a str, from: usize) -> (&'a str, usize) {
+    fn fenced_code(&self, text: &'a str, from: usize) -> (&'a str, usize) {
         let mut at = from;
         while at < text.len() {
             let line = line_at(text, at);
@@ -141,7 +141,7 @@ impl<'a> Fence<'a> {
     }
 }
 
-fn heading(line: &str) -> Option<(usize, &str)> {
+fn parse_heading(line: &str) -> Option<(usize, &str)> {
     let rest = line.trim_start_matches('#');
     let level = line.len() - rest.len();
     let heading = rest.trim();
@@ -149,7 +149,7 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     is_heading.then_some((level, heading))
 }
 
-fn is_row(line: &str) -> bool {
+fn is_table_row(line: &str) -> bool {
     line.starts_with('|') && line.trim_end().ends_with('|') && line.trim_end().len() > 1
 }
 
@@ -161,7 +161,7 @@ fn line_at(text: &str, from: usize) -> &str {
 
 /// What stands before the next run of exactly these signs, in the same line: at the beginning of
 /// the next one, a tag would be a tag.
-fn closed<'a>(behind: &'a str, signs: &str) -> Option<&'a str> {
+fn text_before<'a>(behind: &'a str, signs: &str) -> Option<&'a str> {
     let sign = &signs[..1];
     let line = behind.find('\n').map_or(behind, |end| &behind[..end]);
     let mut at = 0;

@@ -7,7 +7,7 @@ use event::payload::{ApprovalRequested, ExternalInput};
 use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
-use super::work::{CallAction, spoken};
+use super::work::{CallAction, cut_spoken};
 use crate::event_ref::EventRef;
 use crate::excerpt;
 use crate::id_hash::IdHash;
@@ -54,11 +54,11 @@ impl PendingQuestion {
         let nothing = Raw::null();
         let input = asked.input.as_ref();
         PendingQuestion {
-            id: excerpt::head(&asked.approval_id, ID_CHARS_MAX).to_owned(),
-            tool: excerpt::head(&asked.tool, ID_CHARS_MAX).to_owned(),
+            id: excerpt::take_head(&asked.approval_id, ID_CHARS_MAX).to_owned(),
+            tool: excerpt::take_head(&asked.tool, ID_CHARS_MAX).to_owned(),
             call: asked.call_id.as_deref().filter(|id| !id.is_empty()).map(IdHash::from_id),
             // Hashes and short forms only: an input may be megabytes long, and states are saved.
-            given: input.map(given),
+            given: input.map(hash_input),
             asks: QuestionText::ToDo(CallAction::from_call(&asked.tool, input.unwrap_or(&nothing))),
             risk: Risk::from_call(&asked.tool, input.unwrap_or(&nothing)),
             event: EventRef::from_event(event),
@@ -67,12 +67,12 @@ impl PendingQuestion {
 
     pub(super) fn question(event: &Event, asked: &ExternalInput) -> PendingQuestion {
         PendingQuestion {
-            id: excerpt::head(&asked.request_id, ID_CHARS_MAX).to_owned(),
+            id: excerpt::take_head(&asked.request_id, ID_CHARS_MAX).to_owned(),
             tool: String::new(),
             // A question tool asks under the id of its call.
             call: Some(IdHash::from_id(&asked.request_id)),
             given: None,
-            asks: QuestionText::Words(spoken(&asked.prompt)),
+            asks: QuestionText::Words(cut_spoken(&asked.prompt)),
             // An answer in words does nothing by itself.
             risk: Risk::Read,
             event: EventRef::from_event(event),
@@ -81,7 +81,7 @@ impl PendingQuestion {
 
     /// Whether it asks for this call. A hook may call the tool by another name than the
     /// transcript and add words of its own; then what would be done is the same.
-    pub(super) fn is_for(&self, call: &PendingCall) -> bool {
+    pub(super) fn is_for_call(&self, call: &PendingCall) -> bool {
         match (self.call, self.given) {
             // From the surest evidence to the weakest: the id, the arguments, the name of the tool.
             (Some(id), _) => id == call.id,
@@ -115,7 +115,7 @@ impl PendingCall {
         PendingCall {
             id: IdHash::from_id(call_id),
             tool: IdHash::from_id(tool),
-            given: given(input),
+            given: hash_input(input),
             doing: CallAction::from_call(tool, input),
             event: EventRef::from_event(event),
         }
@@ -127,7 +127,7 @@ impl PendingCall {
 }
 
 /// A stand-in for what a call is given, whatever the order of its arguments.
-fn given(input: &Raw) -> IdHash {
+fn hash_input(input: &Raw) -> IdHash {
     // A hook and a transcript may order the members differently. `Value` sorts them.
     let value: Option<serde_json::Value> = input.read().ok();
     IdHash::from_id(&value.map_or_else(|| input.get().to_owned(), |value| value.to_string()))

@@ -151,7 +151,7 @@ impl StatusState {
         // The history holds what events changed. What only the clock changes is found when it is
         // asked for.
         let before = self.status();
-        let change = match self.torn.look_at(event) {
+        let change = match self.torn.inspect_event(event) {
             EventNovelty::Again => self.apply_amendment(event),
             EventNovelty::First | EventNovelty::Mended(_) => self.apply_news(event),
         };
@@ -237,7 +237,7 @@ impl StatusState {
         if let Some(result) = result.filter(|result| !result.background) {
             let id = IdHash::from_id(&result.call_id);
             if self.background_work.take(|(work, _)| *work == id).is_some() {
-                self.touch(event);
+                self.note_activity(event);
             }
         }
         TurnChange::UNRELATED
@@ -252,73 +252,73 @@ impl StatusState {
         };
         match event.kind {
             // The frame of the session, and prompts.
-            Kind::SessionStarted => self.start(event),
-            Kind::SessionExited => self.exit(event),
-            Kind::UserPrompt => self.prompt(event, was_open),
+            Kind::SessionStarted => self.apply_start(event),
+            Kind::SessionExited => self.apply_exit(event),
+            Kind::UserPrompt => self.apply_prompt(event, was_open),
             // The agent at work.
             Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted => {
-                self.work_on(event, change)
+                self.apply_work(event, change)
             }
-            Kind::AssistantThinking => self.work_on(event, change),
-            Kind::AssistantMessage => self.answer(event, change),
-            Kind::ToolCall => self.call(event, change),
-            Kind::ToolResult => self.result(event, change),
+            Kind::AssistantThinking => self.apply_work(event, change),
+            Kind::AssistantMessage => self.apply_answer(event, change),
+            Kind::ToolCall => self.apply_call(event, change),
+            Kind::ToolResult => self.apply_result(event, change),
             Kind::ContextAdded => {
-                self.touch(event);
+                self.note_activity(event);
                 // Context that begins a turn is activity; any other may be told of one that ended.
                 if change.step != TurnStep::Unrelated {
                     self.exit = None;
                 }
             }
             // Questions to the user, and their answers.
-            Kind::ApprovalRequested => self.ask(event, change),
-            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.decide(event),
+            Kind::ApprovalRequested => self.apply_question(event, change),
+            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.apply_decision(event),
             Kind::ExternalInput => self.question(event),
             // What keeps a turn busy without a word of the model.
             Kind::Retry => {
-                // `work_on` clears the retry, so it is set afterwards.
-                self.work_on(event, change);
+                // `apply_work` clears the retry, so it is set afterwards.
+                self.apply_work(event, change);
                 self.retry = Some(EventRef::from_event(event));
             }
             Kind::CompactionStarted => {
-                self.revive(event);
+                self.revive_session(event);
                 self.compacting = Some(EventRef::from_event(event));
             }
             Kind::Compaction => {
-                self.touch(event);
+                self.note_activity(event);
                 self.compacting = None;
             }
             // A child that was only requested ends with its call.
-            Kind::ChildStarted | Kind::ChildProgressed => self.child(event, true),
+            Kind::ChildStarted | Kind::ChildProgressed => self.apply_child(event, true),
             Kind::ChildCompleted | Kind::ChildFailed | Kind::ChildCanceled => {
-                self.child(event, false);
+                self.apply_child(event, false);
             }
             // The ends of turns.
             Kind::TurnCompleted => self.complete(event, change),
-            Kind::Error => self.error(event, was_open),
+            Kind::Error => self.apply_error(event, was_open),
             // A note is about the session and not by it, so it is no activity.
             Kind::Note if is_seen_note(event) => self.seen_at = Some(event.created_at),
             Kind::Note => {
                 if let Some(ModelWords { recent: Some(recent), to_seq, .. }) =
                     ModelWords::from_event(event)
                 {
-                    self.work.tell(&recent, to_seq);
+                    self.work.apply_model_words(&recent, to_seq);
                 }
             }
             // Hansard or a host writes these about a session. They are no activity of the agent.
             Kind::StatusChanged | Kind::EpochClosed | Kind::Snapshot => {}
-            _ => self.touch(event),
+            _ => self.note_activity(event),
         }
         change
     }
 
     /// Records activity of a session that may have exited: a session that acts has not.
-    fn revive(&mut self, event: &Event) {
+    fn revive_session(&mut self, event: &Event) {
         self.exit = None;
-        self.touch(event);
+        self.note_activity(event);
     }
 
-    fn touch(&mut self, event: &Event) {
+    fn note_activity(&mut self, event: &Event) {
         // Sources arrive out of order: a transcript is read after a hook that happened later.
         let event = EventRef::from_event(event);
         if self.last.as_ref().is_none_or(|last| last.at <= event.at) {
@@ -327,22 +327,22 @@ impl StatusState {
     }
 
     /// It began, or began again: background work went down with the process before.
-    fn start(&mut self, event: &Event) {
+    fn apply_start(&mut self, event: &Event) {
         let started = event.readable::<SessionStarted>().unwrap_or_default();
         // The last start counts: a user may go on in a terminal with what `codex exec` began.
         if let Some(entry_point) = &started.entry_point {
             self.is_headless = is_headless(entry_point);
         }
         self.is_child |= started.mode == Some(SessionMode::Child);
-        self.settle();
+        self.forget_turn();
         self.clear_background();
-        self.revive(event);
+        self.revive_session(event);
     }
 
-    fn exit(&mut self, event: &Event) {
-        // `touch` and not `revive`: the exit itself is no newer activity.
-        self.touch(event);
-        self.settle();
+    fn apply_exit(&mut self, event: &Event) {
+        // `note_activity` and not `revive_session`: the exit itself is no newer activity.
+        self.note_activity(event);
+        self.forget_turn();
         self.clear_background();
         self.exit = Some(EventRef::from_event(event));
     }
@@ -353,7 +353,7 @@ impl StatusState {
     }
 
     /// Forgets what a turn asked or called: nothing of it outlives the turn.
-    fn settle(&mut self) {
+    fn forget_turn(&mut self) {
         self.approvals.clear();
         self.questions.clear();
         self.calls.clear();
@@ -361,26 +361,26 @@ impl StatusState {
         self.compacting = None;
     }
 
-    fn prompt(&mut self, event: &Event, was_open: bool) {
+    fn apply_prompt(&mut self, event: &Event, was_open: bool) {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
         let text = prompt.map(|said| said.content.joined_text()).or(event.text.clone());
         // A queued prompt answers no question and ends no call of the open turn.
         if is_queued && was_open {
-            return self.touch(event);
+            return self.note_activity(event);
         }
-        self.settle();
-        self.revive(event);
-        self.work.prompt(&text.unwrap_or_default(), event.seq);
+        self.forget_turn();
+        self.revive_session(event);
+        self.work.apply_prompt(&text.unwrap_or_default(), event.seq);
     }
 
     /// Takes a record of the agent's work, unless it only arrived late.
-    fn work_on(&mut self, event: &Event, change: TurnChange) {
+    fn apply_work(&mut self, event: &Event, change: TurnChange) {
         // A late record shows that the log grew, but revives no session and closes no question.
         if change.is_late() {
-            return self.touch(event);
+            return self.note_activity(event);
         }
-        self.revive(event);
+        self.revive_session(event);
         self.retry = None;
         // With no call open, an agent that speaks later than it asked has its answer. A call or a
         // result says nothing of that: several calls run side by side.
@@ -393,22 +393,22 @@ impl StatusState {
         }
     }
 
-    fn answer(&mut self, event: &Event, change: TurnChange) {
-        self.work_on(event, change);
+    fn apply_answer(&mut self, event: &Event, change: TurnChange) {
+        self.apply_work(event, change);
         let answer = event.readable::<AssistantMessage>();
         if let Some(answer) = answer.filter(|answer| answer.content.has_substance()) {
-            self.work.answer(&answer.content.joined_text());
+            self.work.apply_answer(&answer.content.joined_text());
         }
     }
 
-    fn call(&mut self, event: &Event, change: TurnChange) {
-        self.work_on(event, change);
+    fn apply_call(&mut self, event: &Event, change: TurnChange) {
+        self.apply_work(event, change);
         let call = event.readable::<ToolCall>().filter(|_| !change.is_late());
         let Some(call) = call else { return };
         let open = PendingCall::new(event, &call.call_id, &call.tool, &call.input);
         // A hook asks before the transcript has the call. Tie the approval to it now, so that the
         // result of another call cannot close it.
-        if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.is_for(&open)) {
+        if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.is_for_call(&open)) {
             asked.call = Some(open.id);
         }
         // A hook and the transcript may both report one call.
@@ -416,8 +416,8 @@ impl StatusState {
         self.calls.push(open);
     }
 
-    fn result(&mut self, event: &Event, change: TurnChange) {
-        self.work_on(event, change);
+    fn apply_result(&mut self, event: &Event, change: TurnChange) {
+        self.apply_work(event, change);
         let Some(result) = event.readable::<ToolResult>() else { return };
         // A second result of one call replaces the first, also in what it says of the background.
         let id = IdHash::from_id(&result.call_id);
@@ -435,7 +435,7 @@ impl StatusState {
         if self.approvals.len() == before {
             self.answer_for(&call);
         }
-        self.work.done(call.doing.clone(), has_failed(&result));
+        self.work.note_finished(call.doing.clone(), has_failed(&result));
         self.returned.push((call, event.created_at));
     }
 
@@ -443,7 +443,7 @@ impl StatusState {
     fn answer_for(&mut self, call: &PendingCall) {
         // By the arguments first. By the tool alone only if no other open call uses it: a guess
         // could close the question of that call, and the user would not see it.
-        if self.approvals.take(|asked| asked.is_for(call)).is_some() {
+        if self.approvals.take(|asked| asked.is_for_call(call)).is_some() {
             return;
         }
         if !self.calls.iter().any(|open| open.is_same_tool(call)) {
@@ -451,12 +451,12 @@ impl StatusState {
         }
     }
 
-    fn ask(&mut self, event: &Event, change: TurnChange) {
+    fn apply_question(&mut self, event: &Event, change: TurnChange) {
         let Some(asked) = event.readable::<ApprovalRequested>() else { return };
         if change.is_late() {
-            return self.touch(event);
+            return self.note_activity(event);
         }
-        self.revive(event);
+        self.revive_session(event);
         let mut pending = PendingQuestion::approval(event, &asked);
         // A hook and the transcript may report one approval.
         if self.approvals.iter().any(|known| known.id == pending.id) {
@@ -465,7 +465,7 @@ impl StatusState {
         let is_bare = pending.is_bare();
         // Newest first: an agent asks for the call that it has just written.
         let mut calls = self.calls.iter().rev();
-        if let Some(call) = calls.find(|call| is_bare || pending.is_for(call)) {
+        if let Some(call) = calls.find(|call| is_bare || pending.is_for_call(call)) {
             pending.call.get_or_insert(call.id);
         }
         self.approvals.push(pending);
@@ -481,11 +481,11 @@ impl StatusState {
         let pending = PendingQuestion::approval(event, &asked);
         // A result from before the request belongs to an earlier call of the same kind.
         let mut since = self.returned.iter().filter(|(_, at)| *at >= event.created_at);
-        since.any(|(call, _)| pending.is_for(call))
+        since.any(|(call, _)| pending.is_for_call(call))
     }
 
-    fn decide(&mut self, event: &Event) {
-        self.touch(event);
+    fn apply_decision(&mut self, event: &Event) {
+        self.note_activity(event);
         let resolved = event.readable::<ApprovalResolved>().map(|told| told.approval_id);
         let canceled = || event.readable::<ApprovalCanceled>().map(|told| told.approval_id);
         let Some(id) = resolved.or_else(canceled) else { return };
@@ -506,24 +506,24 @@ impl StatusState {
     fn question(&mut self, event: &Event) {
         let Some(asked) = event.readable::<ExternalInput>() else { return };
         if asked.status != InputStatus::Pending {
-            self.touch(event);
+            self.note_activity(event);
             self.questions.retain(|open| open.id != asked.request_id);
             return;
         }
-        self.revive(event);
+        self.revive_session(event);
         let pending = PendingQuestion::question(event, &asked);
         if !self.questions.iter().any(|known| known.id == pending.id) {
             self.questions.push(pending);
         }
     }
 
-    fn child(&mut self, event: &Event, is_working: bool) {
+    fn apply_child(&mut self, event: &Event, is_working: bool) {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct ChildHead {
             child_id: String,
         }
-        self.touch(event);
+        self.note_activity(event);
         let head: ChildHead = event.data.read().unwrap_or_default();
         let id = IdHash::from_id(&head.child_id);
         // The newest report of a child replaces the one before, so that its age is that of the last
@@ -542,14 +542,14 @@ impl StatusState {
             /// How much background work the turn left, if the agent counts it.
             background: Option<u64>,
         }
-        self.touch(event);
+        self.note_activity(event);
         // The end of an older turn must not settle the questions of the one that is open.
         if change.is_late() {
             return;
         }
         let told = event.readable::<TurnCompleted>().unwrap_or_default();
         let head: CompletedHead = event.data.read().unwrap_or_default();
-        self.settle();
+        self.forget_turn();
         self.work.turn_over(event.seq);
         // An interruption and a death take background work with them. Else the agent's own count
         // decides, and without a count nothing changes.
@@ -560,17 +560,17 @@ impl StatusState {
             self.background_count = Some(EventRef::from_event(event));
         }
         match told.error {
-            Some(error) => self.work.fail(&error),
+            Some(error) => self.work.note_failure(&error),
             None => self.work.failure = None,
         }
     }
 
-    fn error(&mut self, event: &Event, was_open: bool) {
-        self.touch(event);
+    fn apply_error(&mut self, event: &Event, was_open: bool) {
+        self.note_activity(event);
         // An error that the turn survives is no failure of it.
         if was_open && !self.turn.is_open() {
             let raised = event.readable::<ErrorRaised>().unwrap_or_default();
-            self.work.fail(&raised.message);
+            self.work.note_failure(&raised.message);
         }
     }
 }

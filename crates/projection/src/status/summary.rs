@@ -28,23 +28,23 @@ pub struct StatusSummary {
 }
 
 /// What a person wants to know of a session at a glance.
-pub fn summary(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>) -> StatusSummary {
+pub fn summarize(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>) -> StatusSummary {
     let mut line = |text: &str| {
         let text = redact(text).into_owned();
-        excerpt::beginning(&excerpt::line(&text), SUMMARY_CHARS_MAX)
+        excerpt::beginning(&excerpt::one_line(&text), SUMMARY_CHARS_MAX)
     };
-    let recent = recent(state).map(|(text, origin)| (line(&text), origin));
+    let recent = recent_text(state).map(|(text, origin)| (line(&text), origin));
     let (recent, recent_origin) = recent.filter(|(line, _)| !line.is_empty()).unzip();
     let last_prompt = state.work.last_prompt.as_deref().map(&mut line);
     StatusSummary {
-        current: line(&current(state, verdict)),
+        current: line(&current_text(state, verdict)),
         recent,
         recent_origin,
         last_prompt: last_prompt.filter(|line| !line.is_empty()),
     }
 }
 
-fn current(state: &StatusState, verdict: &Verdict) -> String {
+fn current_text(state: &StatusState, verdict: &Verdict) -> String {
     match (verdict.status, verdict.reason) {
         (Status::Exited, Reason::Gone) => "has ended without a word".to_owned(),
         (Status::Exited, _) => "has ended".to_owned(),
@@ -53,7 +53,7 @@ fn current(state: &StatusState, verdict: &Verdict) -> String {
         (Status::Running, Reason::Compaction) => "compacts its history".to_owned(),
         (Status::Running, Reason::Background) => "works in the background".to_owned(),
         (Status::Running, _) => match state.calls.back() {
-            Some(call) => call.doing.present(),
+            Some(call) => call.doing.present_tense(),
             None => "works on the last prompt".to_owned(),
         },
         (Status::Waiting, Reason::Question) => {
@@ -92,17 +92,17 @@ fn approval(state: &StatusState) -> String {
 }
 
 /// What a model made of it, else what was done, else what was said.
-fn recent(state: &StatusState) -> Option<(String, FactOrigin)> {
+fn recent_text(state: &StatusState) -> Option<(String, FactOrigin)> {
     if let Some(told) = &state.work.told {
         return Some((told.clone(), FactOrigin::Model));
     }
-    let deeds: Vec<String> = state.work.recent().take(DEEDS_MAX).map(deed).collect();
+    let deeds: Vec<String> = state.work.recent().take(DEEDS_MAX).map(finished_text).collect();
     let found =
         if deeds.is_empty() { state.work.last_answer.clone() } else { Some(deeds.join(", ")) };
     found.map(|found| (found, FactOrigin::Heuristic))
 }
 
-fn deed(done: &FinishedCall) -> String {
-    let past = done.doing.past();
+fn finished_text(done: &FinishedCall) -> String {
+    let past = done.doing.past_tense();
     if done.is_failed { format!("{past} (failed)") } else { past }
 }

@@ -44,13 +44,13 @@ pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Ve
     // Questions come before the turn and the background, which ask whether one stands. Readiness
     // comes last: it looks whether anything stands at all.
     let mut scales = VerdictBuilder::new(state, observed, now);
-    scales.exits();
+    scales.weigh_exits();
     scales.approvals();
     scales.questions();
-    scales.turn();
+    scales.weigh_turn();
     scales.background();
     scales.readiness();
-    scales.verdict()
+    scales.into_verdict()
 }
 
 /// Until when a verdict of `now` stays as it is, if nothing happens: what the clock alone changes,
@@ -60,13 +60,13 @@ pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Ve
 pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Option<Time> {
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
     // Without a known time every wait counts from `now` itself, so no later time can be named.
-    let Some(last_at) = last_at(state, observed) else { return Some(now) };
+    let Some(last_at) = last_sign_at(state, observed) else { return Some(now) };
     // Every wait is counted from one of three times: the last activity, the end of the turn, and
     // the last update of the registry. Their cross product is a superset of all changes.
     let ended_at = state.turn.end().map(|end| end.by.at);
     let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
     let begun = [Some(last_at), ended_at, registered_at].into_iter().flatten();
-    let over = begun.flat_map(|from| WAITS.map(|secs| after(from, secs)));
+    let over = begun.flat_map(|from| WAITS.map(|secs| add_secs(from, secs)));
     over.filter(|over| *over > now).min()
 }
 
@@ -84,16 +84,18 @@ struct VerdictBuilder<'a> {
 
 impl<'a> VerdictBuilder<'a> {
     fn new(state: &'a StatusState, observed: &'a ProcessEvidence, now: Time) -> VerdictBuilder<'a> {
-        let last_at = last_at(state, observed).unwrap_or(now);
+        let last_at = last_sign_at(state, observed).unwrap_or(now);
         let (standing, overruled) = (Vec::new(), Vec::new());
         VerdictBuilder { state, observed, now, life: observed.life(), last_at, standing, overruled }
     }
 
-    fn verdict(self) -> Verdict {
+    fn into_verdict(self) -> Verdict {
         let VerdictBuilder { state, observed, mut standing, mut overruled, last_at, .. } = self;
         // `Status` is ordered by priority. The sort is stable, so of equals the one gathered first
         // leads.
-        standing.sort_by_key(|evidence| (evidence.says, Reverse(rank(&evidence.confidence))));
+        standing.sort_by_key(|evidence| {
+            (evidence.says, Reverse(confidence_rank(&evidence.confidence)))
+        });
         let first = standing.first().map(|evidence| (evidence.says, evidence.reason));
         let (status, reason) = first.unwrap_or((Status::Unknown, Reason::Nothing));
         // Evidence for a lower status is kept with its reason: `explain` shows what was passed
@@ -127,11 +129,11 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     /// Evidence that the session has ended.
-    fn exits(&mut self) {
+    fn weigh_exits(&mut self) {
         if let Some(process) = self.observed.process.filter(|process| process.life == Life::Gone) {
             let what = format!("its process {} is gone", process.pid);
-            let confidence = sure(process.is_certain);
-            self.stand(self.beside(
+            let confidence = confidence(process.is_certain);
+            self.add_evidence(self.outside_evidence(
                 Status::Exited,
                 Reason::Gone,
                 what,
@@ -143,26 +145,43 @@ impl<'a> VerdictBuilder<'a> {
         if let Some(lock) = self.observed.lock.as_ref().filter(|lock| lock.life == Life::Gone) {
             let what = format!("nobody holds its lock {}", lock.path);
             let (reason, at) = (Reason::Gone, self.gone_at());
-            self.stand(self.beside(Status::Exited, reason, what, "lock", Confidence::High, at));
+            self.add_evidence(self.outside_evidence(
+                Status::Exited,
+                reason,
+                what,
+                "lock",
+                Confidence::High,
+                at,
+            ));
         }
         if let Some(missing) = &self.observed.missing {
             let what = format!("nobody has it open: {}", missing.what);
             let (reason, at) = (Reason::Gone, self.gone_at());
-            let evidence =
-                self.beside(Status::Exited, reason, what, missing.source, Confidence::Medium, at);
+            let evidence = self.outside_evidence(
+                Status::Exited,
+                reason,
+                what,
+                missing.source,
+                Confidence::Medium,
+                at,
+            );
             // A file is written before its lock or its entry exists, so a fresh session is not
             // missing yet.
             match self.observed.life() {
                 Life::Alive => self.overrule(evidence, "its process lives"),
-                _ if self.quiet() < SETTLE_SECS => {
+                _ if self.quiet_secs() < SETTLE_SECS => {
                     self.overrule(evidence, "it was written a moment ago");
                 }
-                _ => self.stand(evidence),
+                _ => self.add_evidence(evidence),
             }
         }
         if let Some(exit) = &self.state.exit {
-            let evidence =
-                self.event(exit, Status::Exited, Reason::Shutdown, "it said that it ended");
+            let evidence = self.event_evidence(
+                exit,
+                Status::Exited,
+                Reason::Shutdown,
+                "it said that it ended",
+            );
             // A live process with an entry newer than the exit has the session open again, also
             // before it writes a record.
             let registry = self.registry().filter(|registry| registry.updated_at > exit.at);
@@ -170,7 +189,7 @@ impl<'a> VerdictBuilder<'a> {
                 Some(_) if self.life == Life::Alive => {
                     self.overrule(evidence, "it was opened again");
                 }
-                _ => self.stand(evidence),
+                _ => self.add_evidence(evidence),
             }
         }
     }
@@ -179,11 +198,15 @@ impl<'a> VerdictBuilder<'a> {
     fn approvals(&mut self) {
         for asked in self.state.approvals.iter() {
             let what = format!("approval {} is pending", asked.id);
-            let evidence =
-                self.event(&asked.event, Status::WaitingApproval, Reason::Permission, &what);
+            let evidence = self.event_evidence(
+                &asked.event,
+                Status::WaitingApproval,
+                Reason::Permission,
+                &what,
+            );
             match self.answered_beside(asked, RegistryWord::Permission) {
                 Some(why) => self.overrule(evidence, why),
-                None => self.stand(evidence),
+                None => self.add_evidence(evidence),
             }
         }
         self.registry_says(
@@ -197,10 +220,11 @@ impl<'a> VerdictBuilder<'a> {
     fn questions(&mut self) {
         for asked in self.state.questions.iter() {
             let what = format!("question {} is pending", asked.id);
-            let evidence = self.event(&asked.event, Status::Waiting, Reason::Question, &what);
+            let evidence =
+                self.event_evidence(&asked.event, Status::Waiting, Reason::Question, &what);
             match self.answered_beside(asked, RegistryWord::Question) {
                 Some(why) => self.overrule(evidence, why),
-                None => self.stand(evidence),
+                None => self.add_evidence(evidence),
             }
         }
         self.registry_says(
@@ -230,7 +254,7 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     /// An open turn, and other work that the agent is busy with.
-    fn turn(&mut self) {
+    fn weigh_turn(&mut self) {
         // The registry is a file that is written after the fact. Where the turn ended later than
         // its last update, it still says what was true before.
         let ended_at = self.state.turn.end().map(|end| end.by.at);
@@ -247,7 +271,7 @@ impl<'a> VerdictBuilder<'a> {
             } else if self.is_asking() {
                 self.overrule(evidence, ASKED);
             } else {
-                self.stand(evidence);
+                self.add_evidence(evidence);
             }
         }
         // Inside an open turn `running_reason` names a compaction; outside of one it is evidence of
@@ -255,12 +279,17 @@ impl<'a> VerdictBuilder<'a> {
         if self.state.turn.is_open()
             && let Some(since) = self.state.turn.opened_by()
         {
-            let evidence =
-                self.event(since, Status::Running, self.state.running_reason(), "a turn is open");
+            let evidence = self.event_evidence(
+                since,
+                Status::Running,
+                self.state.running_reason(),
+                "a turn is open",
+            );
             self.open_turn(evidence);
         } else if let Some(compacting) = &self.state.compacting {
             let what = "it compacts its history";
-            let evidence = self.event(compacting, Status::Running, Reason::Compaction, what);
+            let evidence =
+                self.event_evidence(compacting, Status::Running, Reason::Compaction, what);
             self.open_turn(evidence);
         }
     }
@@ -277,23 +306,23 @@ impl<'a> VerdictBuilder<'a> {
         // A long build may write nothing for an hour. So a turn is doubted only while it is unknown
         // whether its process lives.
         if self.life == Life::Unknown {
-            if self.quiet() >= UNKNOWN_SECS {
+            if self.quiet_secs() >= UNKNOWN_SECS {
                 evidence.says = Status::Unknown;
                 evidence.reason = Reason::Silent;
                 evidence.what.push_str(", and nothing was heard for an hour");
                 evidence.confidence = Confidence::Low;
-            } else if self.quiet() >= DOUBTED_SECS {
+            } else if self.quiet_secs() >= DOUBTED_SECS {
                 evidence.confidence = Confidence::Low;
             }
         }
         let says = evidence.says;
-        self.stand(evidence);
+        self.add_evidence(evidence);
         if says == Status::Running && self.life == Life::Alive {
             // The newest call explains the silence. More of them would only make the list longer.
             for call in self.state.calls.iter().rev().take(1) {
                 let what = "a tool runs, and its process lives";
                 let reason = self.state.running_reason();
-                self.stand(self.event(&call.event, Status::Running, reason, what));
+                self.add_evidence(self.event_evidence(&call.event, Status::Running, reason, what));
             }
         }
     }
@@ -311,14 +340,14 @@ impl<'a> VerdictBuilder<'a> {
             && let Some(sign) = self.state.background()
         {
             let what = "something it began goes on in the background";
-            let evidence = self.event(sign, Status::Running, Reason::Background, what);
+            let evidence = self.event_evidence(sign, Status::Running, Reason::Background, what);
             if self.is_asking() {
                 self.overrule(evidence, ASKED);
-            } else if self.quiet() >= UNKNOWN_SECS {
+            } else if self.quiet_secs() >= UNKNOWN_SECS {
                 // Not every agent records when background work ends; it must not run for ever.
                 self.overrule(evidence, "nothing was heard for an hour");
             } else {
-                self.stand(evidence);
+                self.add_evidence(evidence);
             }
         }
     }
@@ -331,10 +360,10 @@ impl<'a> VerdictBuilder<'a> {
                 self.run_over(end);
             }
             TurnState::Over(end) => {
-                let evidence = self.event(&end.by, Status::Waiting, Reason::Prompt, ready);
-                self.ready(evidence);
+                let evidence = self.event_evidence(&end.by, Status::Waiting, Reason::Prompt, ready);
+                self.weigh_ready(evidence);
             }
-            TurnState::ProbablyOver(sign) => self.perhaps(sign),
+            TurnState::ProbablyOver(sign) => self.weigh_guess(sign),
             TurnState::Open | TurnState::None => {}
         }
         let says = "the agent says that it is ready";
@@ -349,7 +378,7 @@ impl<'a> VerdictBuilder<'a> {
                 if is_open && evidence.at < self.last_sign_at() {
                     self.overrule(evidence, "something has happened since");
                 } else {
-                    self.ready(evidence);
+                    self.weigh_ready(evidence);
                 }
             }
             None => {}
@@ -357,33 +386,40 @@ impl<'a> VerdictBuilder<'a> {
         // Only where nothing else is known, as of a log without a turn. With one, its end decides.
         if self.standing.is_empty()
             && self.state.turn.state() == &TurnState::None
-            && self.quiet() >= IDLE_SECS
+            && self.quiet_secs() >= IDLE_SECS
             && let Some(last) = &self.state.last
         {
             let what = "nothing has happened for two minutes";
-            let evidence = self.event(last, Status::Idle, Reason::Quiet, what);
-            self.stand(Evidence { confidence: Confidence::Low, ..evidence });
+            let evidence = self.event_evidence(last, Status::Idle, Reason::Quiet, what);
+            self.add_evidence(Evidence { confidence: Confidence::Low, ..evidence });
         }
     }
 
     /// Ready for a prompt, for two minutes; then idle.
-    fn ready(&mut self, evidence: Evidence) {
+    fn weigh_ready(&mut self, evidence: Evidence) {
         let quiet_since = evidence.at.max(self.last_at);
         if secs_between(quiet_since, self.now) < IDLE_SECS {
-            return self.stand(evidence);
+            return self.add_evidence(evidence);
         }
         // Idle since the wait was over, not since the answer: `since` must not lie before the
         // status.
-        let at = after(quiet_since, IDLE_SECS);
+        let at = add_secs(quiet_since, IDLE_SECS);
         let what = format!("{}, and quiet since", evidence.what);
         let (says, reason) = (Status::Idle, Reason::Quiet);
-        self.stand(Evidence { says, reason, what, at, ends: ends(says, reason), ..evidence });
+        self.add_evidence(Evidence {
+            says,
+            reason,
+            what,
+            at,
+            ends: ending_sign(says, reason),
+            ..evidence
+        });
     }
 
     /// A run without a person ends with its answer, as soon as its process is gone.
     fn run_over(&mut self, end: &TurnEnd) {
         let what = "its answer is complete, and nobody sits before it";
-        let quiet = self.quiet();
+        let quiet = self.quiet_secs();
         let (says, reason) = match self.life {
             // A process that lives may still be at work behind its answer, and one that is not seen
             // may have gone only now.
@@ -392,14 +428,14 @@ impl<'a> VerdictBuilder<'a> {
             _ if quiet < SETTLE_SECS => (Status::Running, Reason::Turn),
             _ => (Status::Exited, Reason::RunOver),
         };
-        let evidence = self.event(&end.by, says, reason, what);
+        let evidence = self.event_evidence(&end.by, says, reason, what);
         // The record states the end of the turn. That the run is over with it is our conclusion.
-        self.stand(Evidence { confidence: Confidence::Medium, ..evidence });
+        self.add_evidence(Evidence { confidence: Confidence::Medium, ..evidence });
     }
 
     /// The agent does not tell ends of turns: what its file does is all there is.
-    fn perhaps(&mut self, sign: &EventRef) {
-        let quiet = self.quiet();
+    fn weigh_guess(&mut self, sign: &EventRef) {
+        let quiet = self.quiet_secs();
         let (says, reason, what) = if quiet < GROWING_SECS {
             (Status::Running, Reason::Growth, "its file was written a moment ago")
         } else if quiet < IDLE_SECS {
@@ -407,13 +443,13 @@ impl<'a> VerdictBuilder<'a> {
         } else {
             (Status::Idle, Reason::Quiet, "it has said something, and then nothing for two minutes")
         };
-        let evidence = self.event(sign, says, reason, what);
-        self.stand(Evidence { confidence: Confidence::Low, ..evidence });
+        let evidence = self.event_evidence(sign, says, reason, what);
+        self.add_evidence(Evidence { confidence: Confidence::Low, ..evidence });
     }
 
     fn registry_says(&mut self, word: RegistryWord, says: Status, reason: Reason, what: &str) {
         if let Some(evidence) = self.word_of_registry(word, says, reason, what) {
-            self.stand(evidence);
+            self.add_evidence(evidence);
         }
     }
 
@@ -427,9 +463,9 @@ impl<'a> VerdictBuilder<'a> {
     ) -> Option<Evidence> {
         // Without a proven process the file may have been left by a killed agent.
         let registry = self.registry().filter(|registry| registry.word == Some(word))?;
-        let confidence = sure(self.life == Life::Alive);
+        let confidence = confidence(self.life == Life::Alive);
         let what = format!("{what} ({})", registry.path);
-        Some(self.beside(says, reason, what, "registry", confidence, registry.updated_at))
+        Some(self.outside_evidence(says, reason, what, "registry", confidence, registry.updated_at))
     }
 
     /// The agent's own list, unless its process is gone and left it behind.
@@ -454,11 +490,17 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     /// Seconds since anything is known to have happened.
-    fn quiet(&self) -> i64 {
+    fn quiet_secs(&self) -> i64 {
         secs_between(self.last_at, self.now)
     }
 
-    fn event(&self, sign: &EventRef, says: Status, reason: Reason, what: &str) -> Evidence {
+    fn event_evidence(
+        &self,
+        sign: &EventRef,
+        says: Status,
+        reason: Reason,
+        what: &str,
+    ) -> Evidence {
         Evidence {
             says,
             reason,
@@ -467,11 +509,11 @@ impl<'a> VerdictBuilder<'a> {
             confidence: sign.confidence.clone(),
             at: sign.at,
             event_id: Some(sign.event_id),
-            ends: ends(says, reason),
+            ends: ending_sign(says, reason),
         }
     }
 
-    fn beside(
+    fn outside_evidence(
         &self,
         says: Status,
         reason: Reason,
@@ -480,11 +522,11 @@ impl<'a> VerdictBuilder<'a> {
         confidence: Confidence,
         at: Time,
     ) -> Evidence {
-        let (source, ends) = (source.to_owned(), ends(says, reason));
+        let (source, ends) = (source.to_owned(), ending_sign(says, reason));
         Evidence { says, reason, what, source, confidence, at, event_id: None, ends }
     }
 
-    fn stand(&mut self, evidence: Evidence) {
+    fn add_evidence(&mut self, evidence: Evidence) {
         self.standing.push(evidence);
     }
 
@@ -494,13 +536,13 @@ impl<'a> VerdictBuilder<'a> {
 }
 
 /// When anything is known to have happened last.
-fn last_at(state: &StatusState, observed: &ProcessEvidence) -> Option<Time> {
+fn last_sign_at(state: &StatusState, observed: &ProcessEvidence) -> Option<Time> {
     let told_at = state.last.as_ref().map(|last| last.at);
     told_at.max(observed.grown_at)
 }
 
 /// What would end a sign.
-fn ends(says: Status, reason: Reason) -> &'static str {
+fn ending_sign(says: Status, reason: Reason) -> &'static str {
     match (says, reason) {
         (Status::Exited, _) => "anything newer that it writes",
         (Status::WaitingApproval, _) => "an answer, the result of the call, or the end of the turn",
@@ -513,11 +555,11 @@ fn ends(says: Status, reason: Reason) -> &'static str {
     }
 }
 
-fn sure(is_certain: bool) -> Confidence {
+fn confidence(is_certain: bool) -> Confidence {
     if is_certain { Confidence::High } else { Confidence::Medium }
 }
 
-fn rank(confidence: &Confidence) -> u8 {
+fn confidence_rank(confidence: &Confidence) -> u8 {
     match confidence {
         Confidence::High => 2,
         Confidence::Medium => 1,
@@ -531,6 +573,6 @@ pub(super) fn secs_between(from: Time, to: Time) -> i64 {
     i64::try_from(secs.max(0)).unwrap_or(i64::MAX)
 }
 
-fn after(time: Time, secs: i64) -> Time {
+fn add_secs(time: Time, secs: i64) -> Time {
     Time::from_nanos(time.nanos() + i128::from(secs) * 1_000_000_000)
 }

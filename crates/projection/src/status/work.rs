@@ -59,7 +59,7 @@ pub(super) struct FinishedCall {
 }
 
 impl RecentWork {
-    pub(super) fn prompt(&mut self, text: &str, seq: u64) {
+    pub(super) fn apply_prompt(&mut self, text: &str, seq: u64) {
         // A turn without a recorded end ends with the next prompt.
         if self.is_open {
             self.turn_over(seq.saturating_sub(1));
@@ -67,11 +67,11 @@ impl RecentWork {
         self.is_open = true;
         self.turn += 1;
         self.failure = None;
-        self.last_prompt = Some(spoken(text));
+        self.last_prompt = Some(cut_spoken(text));
     }
 
-    pub(super) fn answer(&mut self, text: &str) {
-        self.last_answer = Some(spoken(text));
+    pub(super) fn apply_answer(&mut self, text: &str) {
+        self.last_answer = Some(cut_spoken(text));
     }
 
     /// A turn is over: what a model made of those before it is no longer all of it.
@@ -82,19 +82,19 @@ impl RecentWork {
     }
 
     /// Takes what a model made of the turns up to an event, unless another one is over since.
-    pub(super) fn tell(&mut self, recent: &str, to_seq: u64) {
+    pub(super) fn apply_model_words(&mut self, recent: &str, to_seq: u64) {
         // A model answers late. Its words about fewer turns than are over would be out of date.
         if to_seq >= self.over_seq {
-            self.told = Some(spoken(recent)).filter(|recent| !recent.is_empty());
+            self.told = Some(cut_spoken(recent)).filter(|recent| !recent.is_empty());
         }
     }
 
-    pub(super) fn fail(&mut self, why: &str) {
-        self.failure = Some(spoken(why));
+    pub(super) fn note_failure(&mut self, why: &str) {
+        self.failure = Some(cut_spoken(why));
     }
 
     /// Remembers a call that came back, if it changed or ran anything.
-    pub(super) fn done(&mut self, doing: CallAction, is_failed: bool) {
+    pub(super) fn note_finished(&mut self, doing: CallAction, is_failed: bool) {
         if doing.deed.modifies() || doing.deed == Deed::Run || doing.deed == Deed::Delegate {
             self.deeds.push(FinishedCall { turn: self.turn, doing, is_failed });
         }
@@ -112,7 +112,7 @@ impl CallAction {
         let used = ToolUse::from_call(tool, input);
         let object = match &used.object {
             Object::Files(files) => {
-                let names = files.iter().take(NAMES_MAX).map(|(_, path)| name(path));
+                let names = files.iter().take(NAMES_MAX).map(|(_, path)| file_name(path));
                 names.collect::<Vec<_>>().join(", ")
             }
             Object::Command(text) | Object::Host(text) => text.clone(),
@@ -138,20 +138,20 @@ impl CallAction {
 
     /// "run npm test"
     pub(super) fn infinitive(&self) -> String {
-        format!("{} {}", self.verb()[0], self.object)
+        format!("{} {}", self.verb_forms()[0], self.object)
     }
 
     /// "runs npm test"
-    pub(super) fn present(&self) -> String {
-        format!("{} {}", self.verb()[1], self.object)
+    pub(super) fn present_tense(&self) -> String {
+        format!("{} {}", self.verb_forms()[1], self.object)
     }
 
     /// "ran npm test"
-    pub(super) fn past(&self) -> String {
-        format!("{} {}", self.verb()[2], self.object)
+    pub(super) fn past_tense(&self) -> String {
+        format!("{} {}", self.verb_forms()[2], self.object)
     }
 
-    fn verb(&self) -> [&'static str; 3] {
+    fn verb_forms(&self) -> [&'static str; 3] {
         match self.deed {
             Deed::Read => ["read", "reads", "read"],
             Deed::Edit => ["edit", "edits", "edited"],
@@ -167,11 +167,11 @@ impl CallAction {
 }
 
 /// The beginning of a text, as it is kept.
-pub(super) fn spoken(text: &str) -> String {
-    excerpt::head(text.trim(), SPOKEN_CHARS_MAX).to_owned()
+pub(super) fn cut_spoken(text: &str) -> String {
+    excerpt::take_head(text.trim(), SPOKEN_CHARS_MAX).to_owned()
 }
 
 /// The last part of a path.
-fn name(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path)
 }

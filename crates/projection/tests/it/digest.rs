@@ -319,7 +319,7 @@ fn title_and_summary_are_made_from_the_facts() {
     log.prompt("Then write it down");
     log.say("m2", "Written.");
     let facts = facts(&log);
-    assert_eq!(digest::title(&facts).as_deref(), Some("Fix the parser"));
+    assert_eq!(digest::find_title(&facts).as_deref(), Some("Fix the parser"));
     expect![[r#"
         Goal: Fix the parser. It hangs on an empty line, always at the same place.
         Asked: Then write it down
@@ -327,8 +327,8 @@ fn title_and_summary_are_made_from_the_facts() {
         Wanted: It hangs on an empty line, always at the same place.
         Did: Edited src/parser.rs; Ran cargo 2; Tests passed: cargo test
         Solved: error: test failed → cargo test"#]]
-    .assert_eq(&digest::summary(&facts));
-    assert_eq!((digest::title(&[]), digest::summary(&[]).as_str()), (None, ""));
+    .assert_eq(&digest::summarize(&facts));
+    assert_eq!((digest::find_title(&[]), digest::summarize(&[]).as_str()), (None, ""));
 }
 
 #[test]

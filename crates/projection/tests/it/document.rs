@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::Event;
 use expect_test::{Expect, expect};
-use projection::document::{Document, DocumentHead, Format, Options, handoff};
+use projection::document::{Document, DocumentHead, Format, Options, write_handoff};
 use projection::{Digest, Facts, Projection, Redact, redacted};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -468,7 +468,7 @@ fn note(log: &Log) -> String {
         digest.apply(event);
     }
     digest.flush();
-    handoff(
+    write_handoff(
         &log.events[0].session_id,
         &facts,
         &digest.take_new(),

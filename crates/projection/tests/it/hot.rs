@@ -71,7 +71,7 @@ proptest! {
         tail.iter().for_each(|event| again.apply(event));
         prop_assert_eq!(&again, &live);
         prop_assert!(live.events().count() <= 200 && live.turns().count() <= 10);
-        prop_assert!(live.said().map(|said| said.text.len()).sum::<usize>() <= 64 * 1024);
+        prop_assert!(live.spoken_texts().map(|said| said.text.len()).sum::<usize>() <= 64 * 1024);
     }
 }
 
@@ -90,6 +90,6 @@ fn a_turn_is_told_at_a_glance() {
         .map(|turn| (turn.prompt.as_str(), turn.tool_calls, turn.failures, turn.is_over))
         .collect();
     assert_eq!(turns, [("do it", 1, 1, true), ("go on", 0, 0, false)]);
-    let said: Vec<_> = hot.said().map(|said| said.text.as_str()).collect();
+    let said: Vec<_> = hot.spoken_texts().map(|said| said.text.as_str()).collect();
     assert_eq!(said, ["do\nit", "and that", "go on"]);
 }

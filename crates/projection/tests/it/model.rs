@@ -2,7 +2,7 @@
 
 use event::payload::{ModelFact, ModelWords};
 use projection::document::{Document, DocumentHead, Format, Options};
-use projection::status::{ProcessEvidence, StatusState, StatusSummary, summary, verdict};
+use projection::status::{ProcessEvidence, StatusState, StatusSummary, summarize, verdict};
 use projection::{Chronicle, DigestFact, FactOrigin, Facts, Projection, TitleOrigin};
 use serde_json::json;
 
@@ -134,7 +134,7 @@ fn the_middle_line_is_a_models_until_another_turn_is_over() {
         log.events.iter().for_each(|event| state.apply(event));
         let state = StatusState::load(&state.save().unwrap()).unwrap();
         let verdict = verdict(&state, &ProcessEvidence::default(), log.at);
-        summary(&state, &verdict, &mut |text| text.replace("hunter2", "[redacted]").into())
+        summarize(&state, &verdict, &mut |text| text.replace("hunter2", "[redacted]").into())
     };
     let told = |log: &Log| lines(log).recent.zip(lines(log).recent_origin);
     let lately = |log: &mut Log, to_seq, line: &str| {

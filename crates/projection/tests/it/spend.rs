@@ -119,7 +119,7 @@ fn a_sum_is_as_sure_as_its_worst_part() {
         (Estimated, Incomplete, Incomplete),
         (Exact, Incomplete, Incomplete),
     ] {
-        assert_eq!((one.and(other), other.and(one)), (both, both));
+        assert_eq!((one.weaker_of(other), other.weaker_of(one)), (both, both));
     }
 }
 
@@ -158,14 +158,14 @@ fn check_within(grouping: Grouping, within: SpendingFilter, expected: Expect) {
     first.at = "2026-11-30T23:59:58Z".parse().unwrap();
     first.step("claude-opus-4-5", 2_000, 0);
     first.step("claude-opus-4-5", 4_000, 0);
-    spending.add(&SessionId::new("claude:1").unwrap(), "claude", &folded(&first), &prices);
+    spending.add_session(&SessionId::new("claude:1").unwrap(), "claude", &folded(&first), &prices);
     let mut second = Log::new();
     second.add("session.started", json!({"project": "org/lib", "cwd": "/home/dev/lib"}));
     second.step("gpt-9", 7, 7);
-    spending.add(&SessionId::new("codex:2").unwrap(), "codex", &folded(&second), &prices);
+    spending.add_session(&SessionId::new("codex:2").unwrap(), "codex", &folded(&second), &prices);
     let mut silent = Log::new();
     silent.say("m1", "nobody counts me");
-    spending.add(&SessionId::new("cursor:3").unwrap(), "cursor", &folded(&silent), &prices);
+    spending.add_session(&SessionId::new("cursor:3").unwrap(), "cursor", &folded(&silent), &prices);
 
     let row = |key: Option<&str>, provider: Option<&str>, model: Option<&str>, spent: &Spent| {
         let TokenTotals { requests, input, output, .. } = spent.tokens;

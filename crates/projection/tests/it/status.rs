@@ -4,7 +4,7 @@ use event::{Confidence, Event, Source, Time};
 use projection::Projection;
 use projection::status::{
     AttentionKind, Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord,
-    Status, StatusState, Verdict, attention, summary, verdict,
+    Status, StatusState, Verdict, attention, summarize, verdict,
 };
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ impl Case {
 
     #[track_caller]
     fn current(self, secs: i64, line: &str) -> Case {
-        let summary = summary(&self.state(), &self.verdict(secs), &mut |text| text.into());
+        let summary = summarize(&self.state(), &self.verdict(secs), &mut |text| text.into());
         assert_eq!(summary.current, line);
         self
     }
@@ -610,7 +610,7 @@ fn a_summary_has_three_short_lines_without_secrets() {
     let call = case.log.call("Bash", json!({"command": "cargo test"}));
     case.log.fail(&call, "1 failed");
     case.log.prompt(&format!("Use the key hunter2 {}", "and so on ".repeat(40)));
-    let summary = summary(&case.state(), &case.verdict(0), &mut |text| {
+    let summary = summarize(&case.state(), &case.verdict(0), &mut |text| {
         text.replace("hunter2", "[redacted]").into()
     });
     assert_eq!(summary.current, "works on the last prompt");

@@ -151,7 +151,7 @@ impl Segment {
             facts: facts.len() as u64,
             title,
             title_origin,
-            summary: digest::summary(&facts),
+            summary: digest::summarize(&facts),
         };
         self.write_output(journal, DIGEST, made, facts.iter().map(to_line))
     }
