@@ -14,7 +14,7 @@ pub(crate) struct AnswerPart {
 
 impl AnswerPart {
     /// `None` if the event is no part of an answer, or cannot be read.
-    pub(crate) fn read(draft: &Draft) -> Option<AnswerPart> {
+    pub(crate) fn from_draft(draft: &Draft) -> Option<AnswerPart> {
         if let Some(message) = draft.readable::<AssistantMessage>() {
             let has_substance = message.content.has_substance();
             return Some(AnswerPart { message_id: message.message_id, has_substance, call: None });

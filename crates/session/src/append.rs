@@ -98,7 +98,7 @@ impl Session {
         expected: Option<u64>,
         beside: Option<&NewSession<'_>>,
     ) -> Result<Vec<EventReceipt>, SessionError> {
-        let submitted = self.submit(drafts, expected, beside)?;
+        let submitted = self.submit_batch(drafts, expected, beside)?;
         match submitted.ticket.wait() {
             Ok(receipt) => {
                 let mut appended = receipt.events;
@@ -119,7 +119,7 @@ impl Session {
     /// Checks a batch and submits it to the journal.
     ///
     /// Both happen under one lock: the next batch must be checked on top of this one.
-    fn submit(
+    fn submit_batch(
         &self,
         drafts: &[Draft],
         expected: Option<u64>,
@@ -132,21 +132,21 @@ impl Session {
         // A state that was just reloaded has nothing to gain from a second reload below.
         let mut is_fresh = state.is_stale;
         if is_fresh {
-            self.reload(&mut state)?;
+            self.reload_queue(&mut state)?;
         }
         let checked = loop {
-            match self.check(&state, drafts, expected) {
+            match self.check_batch(&state, drafts, expected) {
                 // Another process may have appended the event that this batch needs. One reload is
                 // enough: a refusal on the recorded state is final.
                 Err(SessionError::Refused(_) | SessionError::Append(_)) if !is_fresh => {
                     is_fresh = true;
-                    self.reload(&mut state)?;
+                    self.reload_queue(&mut state)?;
                 }
                 checked => break checked?,
             }
         };
 
-        let tail = state.tail();
+        let tail = state.queued_tail();
         let reader = self.reader();
         let mut batch = Batch::hosted().with_all(drafts.iter().cloned());
         batch = match state.queued.back() {
@@ -179,13 +179,13 @@ impl Session {
     }
 
     /// Checks a batch against the recorded and the queued events.
-    fn check(
+    fn check_batch(
         &self,
         state: &AppendState,
         drafts: &[Draft],
         expected: Option<u64>,
     ) -> Result<CheckedBatch, SessionError> {
-        let actual = state.tail();
+        let actual = state.queued_tail();
         if let Some(expected) = expected.filter(|expected| *expected != actual) {
             let session_id = self.session_id().clone();
             return Err(AppendError::Conflict { session_id, expected, actual }.into());
@@ -199,11 +199,11 @@ impl Session {
 
     /// Replaces the queue by the recorded state. Batches that are queued now and turn out to be
     /// behind unknown events get a conflict and are checked again.
-    fn reload(&self, state: &mut AppendState) -> Result<(), SessionError> {
+    fn reload_queue(&self, state: &mut AppendState) -> Result<(), SessionError> {
         // The caller holds `append_state`; taking `state` second keeps the lock order.
         let mut current = self.state();
         current.catch_up(&self.reader())?;
-        state.reload(current.live.open_work.clone());
+        state.reset_queue(current.live.open_work.clone());
         Ok(())
     }
 
@@ -265,11 +265,11 @@ impl AppendState {
         AppendState { open_work, queued: VecDeque::new(), generation: 0, is_stale }
     }
 
-    fn tail(&self) -> u64 {
+    fn queued_tail(&self) -> u64 {
         self.open_work.up_to_seq()
     }
 
-    fn reload(&mut self, open_work: OpenWork) {
+    fn reset_queue(&mut self, open_work: OpenWork) {
         self.open_work = open_work;
         self.queued.clear();
         self.generation += 1;

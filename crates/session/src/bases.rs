@@ -58,7 +58,7 @@ impl Session {
             replaced.push(output.replaced_by(&self.store_output(output)?.id));
         }
         let compaction =
-            self.with_view(|view, log| compaction::offload(view, log, &replaced, options))?;
+            self.with_view(|view, log| compaction::offload_outputs(view, log, &replaced, options))?;
         compaction.map(|compaction| self.record(&compaction)).transpose()
     }
 

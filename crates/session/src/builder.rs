@@ -43,18 +43,18 @@ impl ViewBuilder {
         let session = IndexedLog::new(events.into_iter().collect())?;
         let mut repairs = Vec::new();
         let base = session.choose_base(&mut repairs);
-        let (stream, files) = session.stream(&base, &mut repairs);
-        let arranged = pair::arrange(&stream, &mut repairs);
+        let (stream, files) = session.collect_pieces(&base, &mut repairs);
+        let arranged = pair::arrange_stream(&stream, &mut repairs);
 
         let view = EffectiveView {
             base_seq: base.seq(),
             up_to_seq: session.events.len() as u64,
-            base_prefix: list(arranged.base_prefix),
+            base_prefix: list_from_vec(arranged.base_prefix),
             working_set: files.working_set(self.files_max).map(Arc::new),
-            prefix: list(arranged.prefix),
+            prefix: list_from_vec(arranged.prefix),
             // The oracle does not know which entries are still open; only the order of all entries
             // counts.
-            settled: list(arranged.rest),
+            settled: list_from_vec(arranged.rest),
             tail: Arc::new([]),
             base_repairs: repairs.into(),
             settled_repairs: List::default(),
@@ -68,7 +68,7 @@ impl ViewBuilder {
     }
 }
 
-fn list<T: Clone>(elements: Vec<T>) -> List<T> {
+fn list_from_vec<T: Clone>(elements: Vec<T>) -> List<T> {
     let mut list = List::default();
     list.extend(elements);
     list
@@ -139,7 +139,7 @@ impl<'a> IndexedLog<'a> {
     fn amended_seq(&self, event: &Event) -> Option<u64> {
         let is_base = |event: &Event| matches!(event.kind, Kind::Compaction | Kind::Snapshot);
         let target = event.amends().and_then(|id| self.seq_of.get(&id).copied())?;
-        (!is_base(event) && !is_base(self.event(target))).then_some(target)
+        (!is_base(event) && !is_base(self.event_at(target))).then_some(target)
     }
 
     /// From the last event back to the first: a prompt continues after its parent, everything
@@ -148,7 +148,7 @@ impl<'a> IndexedLog<'a> {
         let mut seq = self.events.len() as u64;
         while seq > 0 {
             self.on_path[seq as usize - 1] = true;
-            let event = self.event(seq);
+            let event = self.event_at(seq);
             let parent = event
                 .parent_id
                 // A prompt that amends another one is a better account of it and no rewind.
@@ -160,7 +160,7 @@ impl<'a> IndexedLog<'a> {
         }
     }
 
-    fn event(&self, seq: u64) -> &'a Event {
+    fn event_at(&self, seq: u64) -> &'a Event {
         self.events[seq as usize - 1]
     }
 
@@ -169,26 +169,26 @@ impl<'a> IndexedLog<'a> {
     }
 
     /// The event that speaks at a place: the one that stands there, or its fullest account.
-    fn speaker(&self, place: u64) -> &'a Event {
-        self.event(self.amended_by.get(&place).copied().unwrap_or(place))
+    fn speaker_at(&self, place: u64) -> &'a Event {
+        self.event_at(self.amended_by.get(&place).copied().unwrap_or(place))
     }
 
     /// The places of the path after one event and up to another, in order.
-    fn places(&self, after_seq: u64, to_seq: u64) -> impl Iterator<Item = u64> {
+    fn path_places(&self, after_seq: u64, to_seq: u64) -> impl Iterator<Item = u64> {
         (after_seq + 1..=to_seq.min(self.events.len() as u64))
             .filter(|seq| self.is_on_path(*seq) && !self.place_of.contains_key(seq))
     }
 
     /// The entries of the base, then everything behind its cutoff; and the files of the base.
-    fn stream(
+    fn collect_pieces(
         &self,
         base: &base::Chosen,
         repairs: &mut Vec<Repair>,
     ) -> (Vec<HistoryPiece<'a>>, FileLists) {
-        let (mut stream, files) = self.expand(base, repairs);
+        let (mut stream, files) = self.expand_base(base, repairs);
         let end = self.events.len() as u64;
-        stream.extend(self.places(base.cutoff_seq(), end).map(|place| HistoryPiece {
-            event: self.speaker(place),
+        stream.extend(self.path_places(base.cutoff_seq(), end).map(|place| HistoryPiece {
+            event: self.speaker_at(place),
             place,
             body: PieceBody::Event(None),
             dormant: false,

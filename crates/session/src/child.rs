@@ -13,7 +13,7 @@ use event::{Draft, Event, EventId, EventKey, KeyFamily, Kind, Metadata, Raw, Ses
 use journal::{AppendError, EventReceipt, ReadError, Selection};
 
 use crate::append::{NewSession, SessionTail};
-use crate::children::{ChildRef, ChildStep, children, step};
+use crate::children::{ChildRef, ChildStep, child_step, children};
 use crate::spawn::first_prompt;
 use crate::{ChildRun, EventLookup, Scope, Session, SessionError};
 
@@ -158,7 +158,7 @@ impl Session {
     }
 
     fn is_detached(&self, child_id: &str) -> Result<bool, SessionError> {
-        let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
+        let events = self.reader().find_by_key(&EventKey::new(KeyFamily::Child, child_id))?;
         // Only the request says it, and the open work does not keep it.
         let request = events.iter().find_map(|event| event.readable::<ChildRequested>());
         let members = request.and_then(|request| request.metadata?.members()).unwrap_or_default();
@@ -175,16 +175,16 @@ impl Session {
 
     /// One child, as the log tells it.
     pub fn child(&self, child_id: &str) -> Result<ChildRun, SessionError> {
-        let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
+        let events = self.reader().find_by_key(&EventKey::new(KeyFamily::Child, child_id))?;
         own_children(events).pop().ok_or_else(|| self.no_child(child_id))
     }
 
     /// How the log names a child, also one that has ended.
     fn named_child(&self, child_id: &str) -> Result<ChildRef, SessionError> {
-        let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
+        let events = self.reader().find_by_key(&EventKey::new(KeyFamily::Child, child_id))?;
         // A fork shows children of its parent, which are not its own to start or cancel.
         let mut own = events.iter().filter(|event| event.fork_origin().is_none());
-        own.find_map(|event| ChildRef::read(event)).ok_or_else(|| self.no_child(child_id))
+        own.find_map(|event| ChildRef::from_draft(event)).ok_or_else(|| self.no_child(child_id))
     }
 
     fn no_child(&self, child_id: &str) -> SessionError {
@@ -238,5 +238,5 @@ fn own_children(events: Vec<Event>) -> Vec<ChildRun> {
 }
 
 fn is_about_children(kind: &Kind) -> bool {
-    *kind == Kind::ArtifactRecorded || !matches!(step(None, kind), ChildStep::Nothing)
+    *kind == Kind::ArtifactRecorded || !matches!(child_step(None, kind), ChildStep::Nothing)
 }

@@ -72,14 +72,16 @@ impl Children {
             self.artifact(recorded);
             return;
         }
-        let Some(named) = ChildRef::read(event) else { return };
-        match (step(self.status(&named.child_id), &event.kind), self.by_id.get_mut(&named.child_id))
-        {
-            (ChildStep::To(status), Some(child)) => child.go_on(event, status),
+        let Some(named) = ChildRef::from_draft(event) else { return };
+        match (
+            child_step(self.status(&named.child_id), &event.kind),
+            self.by_id.get_mut(&named.child_id),
+        ) {
+            (ChildStep::To(status), Some(child)) => child.set_status(event, status),
             (ChildStep::To(status), None) => {
                 // Not always a request: an observed log may begin in the middle of a child's life.
                 let mut child = ChildRun::first_seen(event, named, status.clone());
-                child.go_on(event, status);
+                child.set_status(event, status);
                 self.by_id.insert(child.child_id.clone(), child);
             }
             (ChildStep::Illegal { from }, Some(child)) => {
@@ -136,7 +138,7 @@ impl ChildRun {
         }
     }
 
-    fn go_on(&mut self, event: &Event, status: ChildStatus) {
+    fn set_status(&mut self, event: &Event, status: ChildStatus) {
         // A reason belongs to one status: a child that goes on is no longer blocked for it.
         self.reason = None;
         if let Some(request) = event.readable::<ChildRequested>() {
@@ -153,7 +155,7 @@ impl ChildRun {
         } else if let Some(blocked) = event.readable::<ChildBlocked>() {
             self.reason = Some(blocked.reason);
         }
-        let has_ended = !is_open(&status);
+        let has_ended = !is_child_open(&status);
         // A merge comes after the end and must not move it.
         if has_ended && self.ended_at.is_none() {
             self.ended_at = Some(event.created_at);
@@ -174,7 +176,7 @@ pub(crate) enum ChildStep {
 
 /// The next status of a child. An unknown child is taken to be where the event says: a log
 /// that is watched from the middle has no requests.
-pub(crate) fn step(from: Option<&ChildStatus>, kind: &Kind) -> ChildStep {
+pub(crate) fn child_step(from: Option<&ChildStatus>, kind: &Kind) -> ChildStep {
     let told = match kind {
         Kind::ChildRequested => ChildStatus::Requested,
         Kind::ChildStarted | Kind::ChildProgressed => ChildStatus::Running,
@@ -193,7 +195,7 @@ pub(crate) fn step(from: Option<&ChildStatus>, kind: &Kind) -> ChildStep {
 }
 
 /// Whether a child is not final.
-pub(crate) fn is_open(status: &ChildStatus) -> bool {
+pub(crate) fn is_child_open(status: &ChildStatus) -> bool {
     matches!(status, ChildStatus::Requested | ChildStatus::Running | ChildStatus::Blocked)
 }
 
@@ -208,8 +210,8 @@ pub(crate) struct ChildRef {
 }
 
 impl ChildRef {
-    pub(crate) fn read(event: &Draft) -> Option<ChildRef> {
-        if matches!(step(None, &event.kind), ChildStep::Nothing) {
+    pub(crate) fn from_draft(event: &Draft) -> Option<ChildRef> {
+        if matches!(child_step(None, &event.kind), ChildStep::Nothing) {
             return None;
         }
         event.data.read::<ChildRef>().ok().filter(|named| !named.child_id.trim().is_empty())

@@ -16,7 +16,7 @@ use crate::view::{
     ViewError,
 };
 
-/// The kind of an artifact with an output that [`offload`] replaced.
+/// The kind of an artifact with an output that [`offload_outputs`] replaced.
 pub const CONTEXT_OFFLOAD: &str = "context_offload";
 
 /// The options of a compaction.
@@ -73,7 +73,7 @@ pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn EventLog) -> Result<
     if !view.is_on_path(cutoff_seq) {
         return Err(CutoffError::NotFound { cutoff_seq });
     }
-    let open = view.open_at(cutoff_seq, log)?;
+    let open = view.open_answer_at(cutoff_seq, log)?;
     match open.and_then(|stretch| stretch.waiting.into_iter().next()) {
         Some(call) => Err(CutoffError::InOpenExchange {
             cutoff_seq,
@@ -84,7 +84,7 @@ pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn EventLog) -> Result<
     }
 }
 
-/// Returns the outputs that [`offload`] should replace: those over the limit, except in the
+/// Returns the outputs that [`offload_outputs`] should replace: those over the limit, except in the
 /// newest entries and those replaced before.
 pub fn long_outputs(
     view: &mut View,
@@ -97,7 +97,7 @@ pub fn long_outputs(
     let old = effective.len().saturating_sub(options.keep);
     let long = effective.entries().take(old).filter_map(|entry| {
         let (Some(note), Some(event_id)) = (&entry.note, entry.event_id) else { return None };
-        let place = view.place(entry.seq?);
+        let place = view.place_of(entry.seq?);
         let text = entry.text();
         // A text that was replaced before is short already, or was chosen by the host.
         let is_long = text.len() > options.output_max && entry.replaced.is_empty();
@@ -125,7 +125,7 @@ impl LongOutput {
 }
 
 /// Builds a compaction that replaces some outputs; `None` if there is none to replace.
-pub fn offload(
+pub fn offload_outputs(
     view: &mut View,
     log: &dyn EventLog,
     replaced: &[Replaced],
@@ -141,7 +141,7 @@ pub fn offload(
     // event replaces its text but keeps its place.
     let mut entries = view.references(covered.seq);
     entries.extend(texts);
-    let files = files(view.effective(log)?, covered, options);
+    let files = base_files(view.effective(log)?, covered, options);
     Ok(Some(compaction("offload", covered, entries, files, options)))
 }
 
@@ -159,7 +159,7 @@ pub fn summarize(
     if covered.seq <= view.cutoff_seq() {
         return Ok(None);
     }
-    replace(view, log, "summarize", covered, Some(summary), options)
+    replace_range(view, log, "summarize", covered, Some(summary), options)
 }
 
 /// Builds the compaction that an agent made itself: it covers everything up to the last event
@@ -177,10 +177,10 @@ pub fn captured(
     let covered = Covered { seq, event_id: event.id };
     // The agent has dropped its older talk, so none of it may stay in our view.
     let options = CompactionOptions { keep: 0, ..options.clone() };
-    replace(view, log, "captured", covered, summary, &options)
+    replace_range(view, log, "captured", covered, summary, &options)
 }
 
-fn replace(
+fn replace_range(
     view: &mut View,
     log: &dyn EventLog,
     strategy: &str,
@@ -202,17 +202,17 @@ fn replace(
         let is_replaced = entry.context_kind == Some(ContextKind::Summary);
         let is_derived = entry.event_id.is_none();
         if !is_replaced && !is_derived {
-            saved(entry, covered, &mut prefix);
+            push_saved(entry, covered, &mut prefix);
         }
     }
     for (at, entry) in talk.iter().enumerate() {
         // An entry with parts on both sides of the cutoff must stay whole.
         let is_torn = entry.sources.iter().any(|seq| *seq > covered.seq);
         if at >= kept_from || entry.context_kind.is_some() || is_torn {
-            saved(entry, covered, &mut rest);
+            push_saved(entry, covered, &mut rest);
         }
     }
-    let files = files(effective, covered, options);
+    let files = base_files(effective, covered, options);
     let mut entries = prefix;
     entries.extend(summary.map(|summary| SavedEntry {
         role: Some("user".to_owned()),
@@ -249,9 +249,9 @@ fn compaction(
 }
 
 /// Returns the file lists of the base, followed by the files touched since.
-fn files(view: &EffectiveView, covered: Covered, options: &CompactionOptions) -> FileLists {
+fn base_files(view: &EffectiveView, covered: Covered, options: &CompactionOptions) -> FileLists {
     let entries = view.entries().map(Arc::as_ref).filter(|entry| begins_in(entry, covered));
-    view.files().union(&FileLists::touched(entries, &options.tools))
+    view.files().merge_with(&FileLists::from_entries(entries, &options.tools))
 }
 
 /// Whether an entry begins in the covered events.
@@ -273,7 +273,7 @@ fn kept_from(talk: &[&Arc<HistoryEntry>], keep: usize) -> usize {
 }
 
 /// Writes an entry as a base stores it: by reference, in full only if it has no event.
-fn saved(entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
+fn push_saved(entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
     if entry.sources.is_empty() {
         let role = match entry.role {
             Role::User => "user",

@@ -32,7 +32,7 @@ pub struct EpisodeCall {
 }
 
 /// Takes the essence out of a run.
-pub fn distill(run: &Run) -> Episode {
+pub fn distill_run(run: &Run) -> Episode {
     let mut episode = Episode {
         id: episode_id(&run.session_id, run.last_seq),
         session_id: run.session_id.clone(),
@@ -63,7 +63,7 @@ pub fn distill(run: &Run) -> Episode {
 
 impl Episode {
     /// The conclusion and the names of the tools, as one text to search in.
-    pub fn text(&self) -> String {
+    pub fn search_text(&self) -> String {
         let tools = self.calls.iter().map(|call| call.tool.as_str());
         let words: Vec<&str> = self.conclusion.as_deref().into_iter().chain(tools).collect();
         words.join(" ")
@@ -76,7 +76,7 @@ pub struct Episodes(Vec<Episode>);
 
 impl Episodes {
     /// Adds an episode, or replaces the one with its id at its place.
-    pub fn put(&mut self, episode: Episode) {
+    pub fn put_episode(&mut self, episode: Episode) {
         match self.0.iter_mut().find(|known| known.id == episode.id) {
             Some(known) => *known = episode,
             None => self.0.push(episode),
@@ -95,7 +95,7 @@ impl Episodes {
     pub fn search(&self, words: &str, limit: usize) -> Vec<&Episode> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let fits = |episode: &&Episode| {
-            let text = episode.text().to_lowercase();
+            let text = episode.search_text().to_lowercase();
             words.iter().all(|word| text.contains(word.as_str()))
         };
         // No words would fit every episode.

@@ -25,7 +25,7 @@ pub enum CallAction {
     Return(Box<Event>),
     /// It was started and its end is unknown; the host can find out.
     AskHost,
-    /// It was begun and must not be begun again; the model is told so with [`lost`].
+    /// It was begun and must not be begun again; the model is told so with [`lost_result`].
     Refuse,
 }
 
@@ -56,8 +56,8 @@ pub fn find_execution(
     if key.trim().is_empty() {
         return Ok(None);
     }
-    let keyed = past.find(&EventKey::new(KeyFamily::Execution, key))?;
-    let Some(mut execution) = ToolExecution::newest(&keyed) else { return Ok(None) };
+    let keyed = past.find_by_key(&EventKey::new(KeyFamily::Execution, key))?;
+    let Some(mut execution) = ToolExecution::newest_of(&keyed) else { return Ok(None) };
     let ToolExecution { call, started, result } = &execution;
     if call.is_some() && result.is_some() {
         return Ok(Some(execution));
@@ -68,22 +68,23 @@ pub fn find_execution(
     let call_id = known.keys().into_iter().find(|key| key.family == KeyFamily::Call);
     let Some(call_id) = call_id else { return Ok(Some(execution)) };
     let seq = known.seq;
-    let same_id = past.find(&call_id)?;
+    let same_id = past.find_by_key(&call_id)?;
     if execution.call.is_none() {
         // Providers reuse call ids, so the nearest call before the start is meant.
-        execution.call = same_id.iter().rfind(|event| is_call(event) && event.seq < seq).cloned();
+        execution.call =
+            same_id.iter().rfind(|event| is_of_call(event) && event.seq < seq).cloned();
     }
     if execution.result.is_none() {
         let later = same_id.into_iter().skip_while(|event| event.seq <= seq);
         // Up to the next call of this id. A result with a key of its own belongs to another try.
-        execution.result = later.take_while(|event| !is_call(event)).find(is_keyless);
+        execution.result = later.take_while(|event| !is_of_call(event)).find(is_keyless);
     }
     Ok(Some(execution))
 }
 
 impl ToolExecution {
     /// The newest occurrence among events of one key, oldest first.
-    pub fn newest(events: &[Event]) -> Option<ToolExecution> {
+    pub fn newest_of(events: &[Event]) -> Option<ToolExecution> {
         let mut execution = ToolExecution::default();
         for event in events {
             match event.kind {
@@ -109,7 +110,7 @@ impl ToolExecution {
 
 /// What to do before running a tool. Where the start recorded another effect than the tool claims
 /// now, the more careful one counts.
-pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction {
+pub fn decide_call(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction {
     let Some(execution) = execution else { return CallAction::Run };
     if let Some(result) = &execution.result {
         return CallAction::Return(Box::new(result.clone()));
@@ -117,7 +118,7 @@ pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction 
     // Called but never started: nothing has happened yet.
     let Some(started) = &execution.started else { return CallAction::Run };
     let recorded = started.readable::<ToolStarted>().map(|started| started.effect);
-    match recorded.iter().map(care).fold(care(effect), Ord::max) {
+    match recorded.iter().map(care_level).fold(care_level(effect), Ord::max) {
         Care::RunAgain => CallAction::Run,
         Care::Ask => CallAction::AskHost,
         Care::Never => CallAction::Refuse,
@@ -125,7 +126,7 @@ pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction 
 }
 
 /// Builds the result of a call that was started and has no known end, with its partial output.
-pub fn lost(
+pub fn lost_result(
     call_id: &str,
     tool: &str,
     key: Option<String>,
@@ -149,9 +150,9 @@ pub fn lost(
 
 /// The output of a call as far as it was stored before the result, of its newest occurrence.
 pub fn partial_output(past: &dyn EventLookup, call_id: &str) -> Result<Option<String>, ReadError> {
-    let events = past.find(&EventKey::new(KeyFamily::Call, call_id))?;
+    let events = past.find_by_key(&EventKey::new(KeyFamily::Call, call_id))?;
     // Output before the newest call of this id belongs to an earlier call.
-    let begin = events.iter().rposition(is_call).unwrap_or(0);
+    let begin = events.iter().rposition(is_of_call).unwrap_or(0);
     let deltas = events[begin..].iter().filter_map(|event| event.readable::<ToolDelta>());
     Ok(deltas.fold(None, |output: Option<String>, delta| match output {
         Some(output) if !delta.replaces => Some(output + &delta.text),
@@ -164,7 +165,7 @@ fn is_keyless(event: &Event) -> bool {
     event.readable::<ToolResult>().is_some_and(|result| result.idempotency_key.is_none())
 }
 
-fn is_call(event: &Event) -> bool {
+fn is_of_call(event: &Event) -> bool {
     event.readable::<ToolCall>().is_some()
 }
 
@@ -176,7 +177,7 @@ enum Care {
 }
 
 /// An effect this program does not know is treated as the worst.
-fn care(effect: &Effect) -> Care {
+fn care_level(effect: &Effect) -> Care {
     match effect {
         Effect::ReplaySafe => Care::RunAgain,
         Effect::Reconcile => Care::Ask,

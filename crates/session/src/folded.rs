@@ -42,7 +42,7 @@ impl FoldedState {
 
     /// Starts with the saved state, if it can be used.
     pub(crate) fn load(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
-        if let Some((live, view)) = saved::load(reader)? {
+        if let Some((live, view)) = saved::load_state(reader)? {
             self.saved_up_to = live.up_to_seq();
             // The saved state is at the recorded events already; the caller catches up with later
             // ones.
@@ -67,7 +67,7 @@ impl FoldedState {
             // Another thread may have folded some of them. With a gap before them, all are read
             // below.
             if event.seq == self.live.up_to_seq() + 1 {
-                self.fold(event, reader)?;
+                self.fold_event(event, reader)?;
             }
         }
         if self.is_behind() { self.catch_up(reader) } else { Ok(()) }
@@ -83,13 +83,13 @@ impl FoldedState {
             Err(error) => return Err(error.into()),
         };
         for event in events {
-            self.fold(&event?, reader)?;
+            self.fold_event(&event?, reader)?;
         }
         self.known_tail = self.known_tail.max(self.live.up_to_seq());
         Ok(())
     }
 
-    fn fold(&mut self, event: &Event, reader: &SessionReader) -> Result<(), SessionError> {
+    fn fold_event(&mut self, event: &Event, reader: &SessionReader) -> Result<(), SessionError> {
         let instead_of = match event.amends() {
             // The amendment replaces a cost that was counted before. The lookup is paid only by
             // amendments.
@@ -114,8 +114,8 @@ impl FoldedState {
     /// comes after as many new events again.
     pub(crate) fn save_if_due(&mut self, reader: &SessionReader) {
         let up_to_seq = self.live.up_to_seq();
-        if saved::is_due(up_to_seq, self.saved_up_to) {
-            let _ = saved::save(reader, &self.live, &self.view);
+        if saved::is_save_due(up_to_seq, self.saved_up_to) {
+            let _ = saved::save_state(reader, &self.live, &self.view);
             // Also after a failure, so that a full disk is not tried again with every append.
             self.saved_up_to = up_to_seq;
         }

@@ -59,18 +59,18 @@ impl Latest {
 
     /// Takes in the next event.
     pub fn apply(&mut self, event: &Event) {
-        self.fold(event, AnswerPart::read(event).as_ref());
+        self.apply_with_part(event, AnswerPart::from_draft(event).as_ref());
     }
 
     /// As [`Latest::apply`], for callers that have read the event's part of an answer already.
-    pub(crate) fn fold(&mut self, event: &Event, part: Option<&AnswerPart>) {
+    pub(crate) fn apply_with_part(&mut self, event: &Event, part: Option<&AnswerPart>) {
         // Any event counts here, talk or not.
         self.event = Some((event.seq, event.id));
         if event.kind.lane() != Lane::Talk {
             return;
         }
         match part {
-            Some(part) => self.part(event, part),
+            Some(part) => self.apply_part(event, part),
             // An amendment keeps the place of the first event.
             None if event.amends().is_some() => {}
             None => {
@@ -82,7 +82,7 @@ impl Latest {
         }
     }
 
-    fn part(&mut self, event: &Event, part: &AnswerPart) {
+    fn apply_part(&mut self, event: &Event, part: &AnswerPart) {
         let current = self.answer.as_mut().filter(|answer| {
             let message_id = answer.place.message_id.as_deref().unwrap_or_default();
             part.continues(message_id, answer.is_closed)
@@ -122,7 +122,7 @@ impl MessagePlace {
     pub(crate) fn includes(&self, event: &Event) -> bool {
         // Without an id only the first event is known to belong to it.
         let Some(message_id) = &self.message_id else { return event.seq == self.first_seq };
-        AnswerPart::read(event).is_some_and(|part| part.message_id == *message_id)
+        AnswerPart::from_draft(event).is_some_and(|part| part.message_id == *message_id)
     }
 
     fn from_event(event: &Event, message_id: Option<String>) -> MessagePlace {

@@ -110,7 +110,7 @@ pub use tools::ToolStart;
 pub use breaker::{DENIALS_MAX, Denials};
 pub use children::{ChildRun, children};
 pub use cost::SessionCost;
-pub use episode::{Episode, EpisodeCall, Episodes, distill};
+pub use episode::{Episode, EpisodeCall, Episodes, distill_run};
 pub use execution::{ToolExecution, find_execution};
 pub use fate::ChildFate;
 pub use latest::{Latest, MessagePlace};
@@ -130,5 +130,5 @@ pub use run::{
 pub use run_tree::{TreeError, export_run_tree};
 pub use scope::Scope;
 pub use settings::{SessionSettings, settings_at};
-pub use spawn::{blocked, first_prompt, left_behind};
+pub use spawn::{blocked_by_wait, first_prompt, left_behind};
 pub use violation::{RuleViolation, Subject, Unmatched};

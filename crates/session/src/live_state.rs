@@ -33,9 +33,9 @@ impl LiveState {
             return;
         }
         // Both need it, and answers are long.
-        let part = AnswerPart::read(event);
-        self.open_work.fold(event, part.as_ref());
-        self.latest.fold(event, part.as_ref());
+        let part = AnswerPart::from_draft(event);
+        self.open_work.apply_with_part(event, part.as_ref());
+        self.latest.apply_with_part(event, part.as_ref());
         self.cost.apply(event, instead_of);
         self.settings.apply(event);
     }

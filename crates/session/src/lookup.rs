@@ -11,7 +11,7 @@ use journal::ReadError;
 /// The inherited events of a fork are found too.
 pub trait EventLookup {
     /// Returns the events that have the key, oldest first.
-    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError>;
+    fn find_by_key(&self, key: &EventKey) -> Result<Vec<Event>, ReadError>;
 
     /// Returns the number of an event, if the session has it.
     fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
@@ -50,8 +50,8 @@ impl<'a> QueuedLookup<'a> {
 }
 
 impl EventLookup for QueuedLookup<'_> {
-    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
-        let mut found = self.past.find(key)?;
+    fn find_by_key(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
+        let mut found = self.past.find_by_key(key)?;
         let mut keyed = self.keyed.borrow_mut();
         // Events are only ever added, so the index continues where it stopped.
         for place in keyed.up_to..self.events.len() {

@@ -27,7 +27,7 @@ const COPY_MAX: usize = 256;
 const RUNNING: u64 = u64::MAX;
 
 /// Copies events in order, each once. The source never waits for it and never fails because of
-/// it; the first error is kept for the next call of `check` or `detach`.
+/// it; the first error is kept for the next call of `check_health` or `detach`.
 pub struct Mirror {
     shared: Arc<MirrorShared>,
     source: Journal,
@@ -45,7 +45,7 @@ impl Session {
     /// Copies this session into `target`, from a point on.
     pub fn mirror(&self, target: &Journal, from: FollowFrom) -> Result<Mirror, SessionError> {
         let copied = match from {
-            FollowFrom::Now => tail(self.journal(), self.session_id())?,
+            FollowFrom::Now => last_seq(self.journal(), self.session_id())?,
             FollowFrom::Beginning => 0,
             FollowFrom::At(seq) => seq.saturating_sub(1),
         };
@@ -94,8 +94,8 @@ impl Session {
 
 impl Mirror {
     /// Tells what went wrong so far.
-    pub fn check(&self) -> Result<(), SessionError> {
-        match &*self.shared.failed() {
+    pub fn check_health(&self) -> Result<(), SessionError> {
+        match &*self.shared.lock_failure() {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
@@ -104,12 +104,12 @@ impl Mirror {
     /// Stops copying after everything that is in the source now is stored in the target.
     pub fn detach(mut self) -> Result<(), SessionError> {
         self.stop()?;
-        self.check()
+        self.check_health()
     }
 
     fn stop(&mut self) -> Result<(), SessionError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        let tail = tail(&self.source, &self.session_id);
+        let tail = last_seq(&self.source, &self.session_id);
         // A source that cannot be asked any more has nothing to wait for.
         self.shared.stop_after.store(*tail.as_ref().unwrap_or(&0), Ordering::SeqCst);
         // A panic of the copier is not repeated here; the events that it copied are in the target.
@@ -121,13 +121,13 @@ impl Mirror {
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        // Only `check` and `detach` report the first error; dropping a mirror ignores it.
+        // Only `check_health` and `detach` report the first error; dropping a mirror ignores it.
         let _ = self.stop();
     }
 }
 
 impl MirrorShared {
-    fn failed(&self) -> std::sync::MutexGuard<'_, Option<SessionError>> {
+    fn lock_failure(&self) -> std::sync::MutexGuard<'_, Option<SessionError>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,16 +142,16 @@ struct Copier {
 
 impl Copier {
     fn run(mut self) {
-        if let Err(error) = self.copy() {
-            *self.shared.failed() = Some(error);
+        if let Err(error) = self.copy_events() {
+            *self.shared.lock_failure() = Some(error);
         }
     }
 
-    fn copy(&mut self) -> Result<(), SessionError> {
+    fn copy_events(&mut self) -> Result<(), SessionError> {
         // `RUNNING` is larger than any number, so the loop runs until `stop` sets a last event.
         while self.copied < self.stop_after() {
-            let (drafts, ended) = self.gather();
-            self.put(drafts)?;
+            let (drafts, ended) = self.next_batch();
+            self.put_batch(drafts)?;
             match ended {
                 None => {}
                 Some(FollowError::Closed) => return Ok(()),
@@ -166,7 +166,7 @@ impl Copier {
     }
 
     /// Waits for an event and takes what has come with it.
-    fn gather(&mut self) -> (Vec<Draft>, Option<FollowError>) {
+    fn next_batch(&mut self) -> (Vec<Draft>, Option<FollowError>) {
         let mut drafts = Vec::new();
         let mut patience = STOP_POLL;
         // Waits for the first event only; the rest of the batch is what has come by then.
@@ -186,7 +186,7 @@ impl Copier {
         (drafts, None)
     }
 
-    fn put(&self, drafts: Vec<Draft>) -> Result<(), SessionError> {
+    fn put_batch(&self, drafts: Vec<Draft>) -> Result<(), SessionError> {
         let Some(first) = drafts.first().cloned() else { return Ok(()) };
         // Bodies first: an event never names a body that is not there.
         for id in drafts.iter().flat_map(|draft| draft.artifact_ids()) {
@@ -222,7 +222,7 @@ impl Copier {
 }
 
 /// The last event of a session; 0 for one that has not begun.
-fn tail(journal: &Journal, id: &SessionId) -> Result<u64, ReadError> {
+fn last_seq(journal: &Journal, id: &SessionId) -> Result<u64, ReadError> {
     match journal.stat(id) {
         Ok(info) => Ok(info.tail_seq),
         Err(ReadError::SessionNotFound(_)) => Ok(0),
@@ -232,7 +232,7 @@ fn tail(journal: &Journal, id: &SessionId) -> Result<u64, ReadError> {
 
 /// The newest event of a session that another journal has too; 0 for none.
 fn last_copied(source: &Journal, target: &Journal, id: &SessionId) -> Result<u64, SessionError> {
-    if tail(source, id)? == 0 || tail(target, id)? == 0 {
+    if last_seq(source, id)? == 0 || last_seq(target, id)? == 0 {
         return Ok(0);
     }
     // The target may have events of its own behind the copied ones, so the newest shared one

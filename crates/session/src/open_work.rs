@@ -95,11 +95,11 @@ impl OpenWork {
 
     /// Takes in the next event. One that was taken in before changes nothing.
     pub fn apply(&mut self, event: &Event) {
-        self.fold(event, AnswerPart::read(event).as_ref());
+        self.apply_with_part(event, AnswerPart::from_draft(event).as_ref());
     }
 
     /// As [`OpenWork::apply`], for callers that have read the event's part of an answer already.
-    pub(crate) fn fold(&mut self, event: &Event, part: Option<&AnswerPart>) {
+    pub(crate) fn apply_with_part(&mut self, event: &Event, part: Option<&AnswerPart>) {
         if event.seq <= self.up_to_seq {
             return;
         }
@@ -109,19 +109,19 @@ impl OpenWork {
         if let Some(first) = event.amends() {
             // An amendment tells an old event better. It must not open or end the work a second
             // time.
-            self.exchange.amend(first, event);
+            self.exchange.apply_amendment(first, event);
             return;
         }
         if let Some(part) = part {
             // Before the kinds below: a call is part of an answer, and the answer has to be open to
             // hold it.
-            self.exchange.answer(event, part);
+            self.exchange.apply_answer(event, part);
         }
         match event.kind {
-            Kind::UserPrompt => self.exchange.close(),
-            Kind::ToolStarted => self.exchange.started(event),
-            Kind::ToolDelta => self.exchange.delta(event),
-            Kind::ToolResult => self.exchange.result(event),
+            Kind::UserPrompt => self.exchange.close_answer(),
+            Kind::ToolStarted => self.exchange.apply_start(event),
+            Kind::ToolDelta => self.exchange.apply_delta(event),
+            Kind::ToolResult => self.exchange.apply_result(event),
             // The row of denials is inherited by a fork, unlike the request itself in `apply_own`.
             Kind::ApprovalResolved => self.denials.apply(event),
             _ => {}
@@ -154,7 +154,7 @@ impl OpenWork {
             Kind::ApprovalCanceled => self.pending.canceled(event),
             Kind::WaitStarted => self.pending.wait_started(event),
             Kind::WaitResolved => self.pending.wait_resolved(event),
-            Kind::ExternalInput => self.pending.input(event),
+            Kind::ExternalInput => self.pending.apply_input(event),
             _ => self.children.apply(event),
         }
     }
@@ -230,11 +230,11 @@ impl OpenWork {
     /// In a fork this is the place in the session it was forked from; if that is a fork too, the
     /// caller follows the lineage to the first one, so that every generation has the same keys.
     pub fn answer_origin(&self) -> Option<ForkOrigin> {
-        self.exchange.origin(&self.session_id)
+        self.exchange.answer_origin(&self.session_id)
     }
 
     /// The open call a start, result or delta belongs to.
-    pub fn call(&self, call_id: &str, key: Option<&str>) -> Option<&OpenCall> {
+    pub fn find_call(&self, call_id: &str, key: Option<&str>) -> Option<&OpenCall> {
         self.exchange.position(call_id, key).map(|place| &self.calls()[place])
     }
 
@@ -254,7 +254,7 @@ impl OpenWork {
 
     /// Returns the open approvals, waits and question, oldest first.
     pub fn waiting_on(&self) -> Vec<Waiting> {
-        self.pending.list()
+        self.pending.list_waiting()
     }
 
     pub fn is_waiting(&self) -> bool {

@@ -25,7 +25,7 @@ impl SessionReader {
     }
 
     /// The same session as it was after the event `seq`.
-    pub(crate) fn up_to(self, seq: u64) -> SessionReader {
+    pub(crate) fn limited_to(self, seq: u64) -> SessionReader {
         SessionReader { to_seq: seq, ..self }
     }
 
@@ -60,7 +60,10 @@ impl SessionReader {
     }
 
     /// The events of a message: those between its ends that share its message id.
-    pub(crate) fn message(&self, place: Option<MessagePlace>) -> Result<Vec<Event>, ReadError> {
+    pub(crate) fn message_events(
+        &self,
+        place: Option<MessagePlace>,
+    ) -> Result<Vec<Event>, ReadError> {
         let Some(place) = place else { return Ok(Vec::new()) };
         let selection =
             Selection { from_seq: place.first_seq, to_seq: place.last_seq, ..Selection::all() };
@@ -117,7 +120,7 @@ impl SessionReader {
 }
 
 impl EventLookup for SessionReader {
-    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
+    fn find_by_key(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let mut found = match self.journal.find(&self.id, key) {
             // Asked before the first event: nothing carries the key.
             Err(ReadError::SessionNotFound(_)) => Vec::new(),

@@ -15,7 +15,7 @@ use event::payload::{
 use event::{ChildStatus, Draft, EventId, SessionId, Time};
 use journal::ReadError;
 
-use crate::execution::{lost, partial_output};
+use crate::execution::{lost_result, partial_output};
 use crate::{ChildFate, EventLookup, OpenCall, OpenChild, OpenWork, Opened};
 
 /// The error of a turn or step that lost its process.
@@ -79,7 +79,7 @@ pub fn recover(
 ) -> Recovery {
     let mut left = Vec::new();
     let mut push = |opened: &Opened, what: Left| {
-        let age = age(opened.at, now);
+        let age = age_since(opened.at, now);
         left.push(LeftOpen { left: what, opened: opened.clone(), age });
     };
     if let Some(turn) = open.turn() {
@@ -123,7 +123,7 @@ pub fn recover(
 
 impl Recovery {
     /// Everything left open, oldest first.
-    pub fn left(&self) -> &[LeftOpen] {
+    pub fn left_open(&self) -> &[LeftOpen] {
         &self.left
     }
 
@@ -131,13 +131,13 @@ impl Recovery {
     pub(crate) fn still_open(&self, open: &OpenWork) -> Recovery {
         let mut recovery = self.clone();
         // Between the listing and the closing, other processes may have ended a part of the work.
-        recovery.left.retain(|left| left.is_open(open));
+        recovery.left.retain(|left| left.is_still_open(open));
         recovery
     }
 
     /// Returns the events that close ended items. Calls that may run and requests that a person
     /// can still answer stay open.
-    pub fn closing(&self, past: &dyn EventLookup) -> Result<Vec<Draft>, ReadError> {
+    pub fn closing_drafts(&self, past: &dyn EventLookup) -> Result<Vec<Draft>, ReadError> {
         let mut ended: Vec<&LeftOpen> =
             self.left.iter().filter(|left| left.remedy() == Remedy::Close).collect();
         // Innermost first, as the log would have them without the crash.
@@ -149,21 +149,21 @@ impl Recovery {
         });
         let mut drafts = Vec::new();
         for left in ended {
-            drafts.extend(self.give_up(left, past)?);
+            drafts.extend(self.give_up_drafts(left, past)?);
         }
         Ok(drafts)
     }
 
     /// Returns the events that close one item in spite of its remedy; none for a wait or a
     /// question, which only its answer can end.
-    pub fn give_up(
+    pub fn give_up_drafts(
         &self,
         left: &LeftOpen,
         past: &dyn EventLookup,
     ) -> Result<Vec<Draft>, ReadError> {
         let opened = &left.opened;
         Ok(match &left.left {
-            Left::Turn { agent_id, .. } => vec![self.draft(
+            Left::Turn { agent_id, .. } => vec![self.make_draft(
                 opened,
                 &TurnCompleted {
                     agent_id: agent_id.clone(),
@@ -171,7 +171,7 @@ impl Recovery {
                     ..TurnCompleted::default()
                 },
             )],
-            Left::Step { agent_id, .. } => vec![self.draft(
+            Left::Step { agent_id, .. } => vec![self.make_draft(
                 opened,
                 &StepCompleted {
                     agent_id: agent_id.clone(),
@@ -182,11 +182,14 @@ impl Recovery {
             Left::Call(call) => {
                 let output = partial_output(past, &call.call_id)?;
                 let key = call.idempotency_key.clone();
-                vec![self.draft(opened, &lost(&call.call_id, &call.tool, key, output.as_deref()))]
+                vec![self.make_draft(
+                    opened,
+                    &lost_result(&call.call_id, &call.tool, key, output.as_deref()),
+                )]
             }
             Left::Approval { approval_id, tool, is_expired } => {
                 let reason = if *is_expired { EXPIRED } else { INTERRUPTED };
-                vec![self.draft(
+                vec![self.make_draft(
                     opened,
                     &ApprovalCanceled {
                         approval_id: approval_id.clone(),
@@ -211,7 +214,7 @@ impl Recovery {
                 // The start was not recorded, and the append rules refuse the completion of a
                 // child that never started.
                 if child.status == ChildStatus::Requested {
-                    drafts.push(self.draft(
+                    drafts.push(self.make_draft(
                         opened,
                         &ChildStarted {
                             child_id: child_id.clone(),
@@ -221,7 +224,7 @@ impl Recovery {
                         },
                     ));
                 }
-                drafts.push(self.draft(
+                drafts.push(self.make_draft(
                     opened,
                     &ChildCompleted {
                         child_id,
@@ -236,23 +239,23 @@ impl Recovery {
                 drafts
             }
             ChildFate::Failed { error } => {
-                vec![self.draft(
+                vec![self.make_draft(
                     opened,
                     &ChildFailed { child_id, child_session_id, metadata: None, error },
                 )]
             }
-            ChildFate::Lost => vec![self.draft(
+            ChildFate::Lost => vec![self.make_draft(
                 opened,
                 &ChildFailed { child_id, child_session_id, metadata: None, error: LOST.to_owned() },
             )],
-            ChildFate::Canceled { reason } => vec![self.draft(
+            ChildFate::Canceled { reason } => vec![self.make_draft(
                 opened,
                 &ChildCanceled { child_id, child_session_id, metadata: None, reason },
             )],
         }
     }
 
-    fn draft<P: Payload>(&self, opened: &Opened, payload: &P) -> Draft {
+    fn make_draft<P: Payload>(&self, opened: &Opened, payload: &P) -> Draft {
         // Two processes that close the same item build the same id, and the journal keeps one of
         // them.
         let id = closing_id(&self.session_id, opened, P::KIND.as_str());
@@ -268,7 +271,7 @@ impl Recovery {
 
 impl LeftOpen {
     /// Whether this item is still open. A later item with the same name does not count.
-    fn is_open(&self, open: &OpenWork) -> bool {
+    fn is_still_open(&self, open: &OpenWork) -> bool {
         let opened = match &self.left {
             Left::Turn { .. } => open.turn().map(|turn| &turn.opened),
             Left::Step { .. } => open.step().map(|step| &step.opened),
@@ -319,7 +322,7 @@ fn closing_id(session_id: &SessionId, opened: &Opened, kind: &str) -> EventId {
 }
 
 /// Returns the time since an event; zero if the clocks disagree.
-fn age(since: Time, now: Time) -> Duration {
+fn age_since(since: Time, now: Time) -> Duration {
     let nanos = (now.nanos() - since.nanos()).clamp(0, i128::from(u64::MAX));
     Duration::from_nanos(nanos as u64)
 }

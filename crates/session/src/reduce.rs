@@ -7,7 +7,7 @@ pub trait Reducer {
     type State;
 
     /// The state before anything happened.
-    fn begin(&self) -> Self::State;
+    fn initial_state(&self) -> Self::State;
 
     fn apply(&self, state: &mut Self::State, event: &Event);
 }
@@ -22,7 +22,7 @@ pub struct Reduced<R: Reducer> {
 
 impl<R: Reducer> Reduced<R> {
     pub fn new(reducer: R) -> Reduced<R> {
-        let state = reducer.begin();
+        let state = reducer.initial_state();
         Reduced { reducer, state, up_to_seq: 0 }
     }
 
@@ -52,7 +52,7 @@ impl<R: Reducer> Reduced<R> {
 impl Reducer for () {
     type State = ();
 
-    fn begin(&self) {}
+    fn initial_state(&self) {}
 
     fn apply(&self, (): &mut (), _event: &Event) {}
 }
@@ -61,8 +61,8 @@ impl Reducer for () {
 impl<A: Reducer, B: Reducer> Reducer for (A, B) {
     type State = (A::State, B::State);
 
-    fn begin(&self) -> Self::State {
-        (self.0.begin(), self.1.begin())
+    fn initial_state(&self) -> Self::State {
+        (self.0.initial_state(), self.1.initial_state())
     }
 
     fn apply(&self, state: &mut Self::State, event: &Event) {

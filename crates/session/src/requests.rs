@@ -60,9 +60,9 @@ impl Session {
         self.refresh()?;
         let recovery = recover(&self.open_work(), now, |_| ChildFate::Running);
         let mut expired = Vec::new();
-        for left in recovery.left() {
+        for left in recovery.left_open() {
             let Left::Approval { approval_id, is_expired: true, .. } = &left.left else { continue };
-            match self.append_batch(recovery.give_up(left, &self.reader())?) {
+            match self.append_batch(recovery.give_up_drafts(left, &self.reader())?) {
                 Ok(_) => expired.push(approval_id.clone()),
                 // Another caller answered or canceled it in the meantime.
                 Err(SessionError::Refused(RuleViolation::AlreadyResolved { .. })) => {}
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Asks the user a question. Only one question can be open at a time.
-    pub fn ask(
+    pub fn ask_user(
         &self,
         request_id: &str,
         prompt: impl Into<String>,
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Gives the answer to the open question.
-    pub fn answer(&self, request_id: &str, input: Raw) -> Result<EventReceipt, SessionError> {
+    pub fn answer_user(&self, request_id: &str, input: Raw) -> Result<EventReceipt, SessionError> {
         self.close_question(request_id, InputStatus::Received, Some(input))
     }
 

@@ -28,7 +28,7 @@ impl Session {
 
     /// Closes what has ended. Doing it twice, also from two processes at once, adds nothing.
     pub fn close_recovered(&self, recovery: &Recovery) -> Result<(), SessionError> {
-        for left in recovery.left() {
+        for left in recovery.left_open() {
             let Left::Child { child, fate } = &left.left else { continue };
             // One that ended leaves more behind than its end.
             if !matches!(fate, ChildFate::Running | ChildFate::Lost) {
@@ -38,7 +38,7 @@ impl Session {
         let mut refused: Option<Vec<Draft>> = None;
         loop {
             self.refresh()?;
-            let closing = recovery.still_open(&self.open_work()).closing(&self.reader())?;
+            let closing = recovery.still_open(&self.open_work()).closing_drafts(&self.reader())?;
             let mut drafts = Vec::new();
             for draft in closing {
                 // A closing event with the same id is there already, from this process or from

@@ -12,7 +12,7 @@ use event::payload::{
 };
 use event::{ChildStatus, Draft, Event, EventId, EventKey, KeyFamily, Kind, Raw};
 
-use crate::children::{ChildRef, ChildStep, step};
+use crate::children::{ChildRef, ChildStep, child_step};
 use crate::lookup::QueuedLookup;
 use crate::open_work::OPEN_MAX;
 use crate::shape::check_drafts;
@@ -66,7 +66,7 @@ pub(crate) fn check_new(
         if past.seq_of(draft.id)?.is_some() {
             continue;
         }
-        BatchRules { state: &state, past: &past, draft }.check()?;
+        BatchRules { state: &state, past: &past, draft }.check_all()?;
         let event = draft.clone().with_seq(state.up_to_seq() + 1);
         // Later drafts of the batch are checked behind this one: a call and its result may come
         // together.
@@ -84,7 +84,7 @@ struct BatchRules<'a> {
 }
 
 impl BatchRules<'_> {
-    fn check(&self) -> Result<(), RuleViolation> {
+    fn check_all(&self) -> Result<(), RuleViolation> {
         match self.draft.kind {
             Kind::UserPrompt => self.check_parent(),
             Kind::ToolStarted => self.check_started(),
@@ -112,7 +112,7 @@ impl BatchRules<'_> {
     fn check_result(&self) -> Result<(), RuleViolation> {
         let Some(result) = self.draft.readable::<ToolResult>() else { return Ok(()) };
         // The open calls are in the state. Only a refusal pays for the lookups that explain it.
-        if self.state.call(&result.call_id, result.idempotency_key.as_deref()).is_some() {
+        if self.state.find_call(&result.call_id, result.idempotency_key.as_deref()).is_some() {
             return Ok(());
         }
         let why = self.why_unmatched(&result.call_id)?;
@@ -127,7 +127,7 @@ impl BatchRules<'_> {
         if call_id.trim().is_empty() {
             return Ok(Unmatched::NoCall);
         }
-        let events = self.past.find(&EventKey::new(KeyFamily::Call, call_id))?;
+        let events = self.past.find_by_key(&EventKey::new(KeyFamily::Call, call_id))?;
         let call = |event: &Event| event.readable::<ToolCall>();
         let Some(newest) = events.iter().rev().find_map(call) else {
             return Ok(Unmatched::NoCall);
@@ -144,7 +144,7 @@ impl BatchRules<'_> {
     /// Refuses the start of a tool if its result could not be recorded later.
     fn check_started(&self) -> Result<(), RuleViolation> {
         let Some(started) = self.draft.readable::<ToolStarted>() else { return Ok(()) };
-        match self.state.call(&started.call_id, Some(&started.idempotency_key)) {
+        match self.state.find_call(&started.call_id, Some(&started.idempotency_key)) {
             Some(_) => Ok(()),
             None => Err(self.illegal_transition(Subject::Call, &started.call_id, None)),
         }
@@ -152,7 +152,7 @@ impl BatchRules<'_> {
 
     fn check_delta(&self) -> Result<(), RuleViolation> {
         let Some(delta) = self.draft.readable::<ToolDelta>() else { return Ok(()) };
-        let Some(call) = self.state.call(&delta.call_id, None) else {
+        let Some(call) = self.state.find_call(&delta.call_id, None) else {
             return Err(self.illegal_transition(Subject::Call, &delta.call_id, None));
         };
         // The rules are pure and have no clock, so the times of the events count. A clock that goes
@@ -289,7 +289,7 @@ impl BatchRules<'_> {
     fn check_covers(&self) -> Result<(), RuleViolation> {
         let Some(context) = self.draft.readable::<ContextAdded>() else { return Ok(()) };
         let Some(covers) = context.covers else { return Ok(()) };
-        let (from, to) = (self.place(&covers.from)?, self.place(&covers.to)?);
+        let (from, to) = (self.resolve_seq(&covers.from)?, self.resolve_seq(&covers.to)?);
         if from <= to {
             return Ok(());
         }
@@ -301,7 +301,7 @@ impl BatchRules<'_> {
     }
 
     /// Resolves a reference by `seq` or by id to the `seq`.
-    fn place(&self, named: &Raw) -> Result<u64, RuleViolation> {
+    fn resolve_seq(&self, named: &Raw) -> Result<u64, RuleViolation> {
         let place = match named.read::<EventId>() {
             // The id is tried first: a JSON string can only be an id, and a JSON number never
             // parses as one.
@@ -317,12 +317,12 @@ impl BatchRules<'_> {
     }
 
     fn check_child(&self) -> Result<(), RuleViolation> {
-        let Some(named) = ChildRef::read(self.draft) else { return Ok(()) };
+        let Some(named) = ChildRef::from_draft(self.draft) else { return Ok(()) };
         let (event_id, kind) = (self.draft.id, &self.draft.kind);
         if *kind == Kind::ChildRequested {
             // Also one the parent of a fork had: its session has that name.
-            let known = self.past.find(&EventKey::new(KeyFamily::Child, &named.child_id))?;
-            if known.iter().any(|event| ChildRef::read(event).is_some()) {
+            let known = self.past.find_by_key(&EventKey::new(KeyFamily::Child, &named.child_id))?;
+            if known.iter().any(|event| ChildRef::from_draft(event).is_some()) {
                 return Err(RuleViolation::ChildExists { event_id, child_id: named.child_id });
             }
             return self.check_room("children", self.state.children_count());
@@ -334,23 +334,27 @@ impl BatchRules<'_> {
         };
         match ChildStatus::after(from.as_ref(), kind) {
             Some(_) => Ok(()),
-            None => Err(RuleViolation::child(event_id, &named.child_id, from.as_ref(), kind)),
+            None => {
+                Err(RuleViolation::illegal_child(event_id, &named.child_id, from.as_ref(), kind))
+            }
         }
     }
 
     /// Returns the status of a child that the bounded state no longer holds.
     fn recorded_status(&self, child_id: &str) -> Result<Option<ChildStatus>, RuleViolation> {
         let events = self.own_events(KeyFamily::Child, child_id)?;
-        Ok(events.iter().fold(None, |status, event| match step(status.as_ref(), &event.kind) {
-            ChildStep::To(next) => Some(next),
-            ChildStep::Illegal { .. } | ChildStep::Nothing => status,
+        Ok(events.iter().fold(None, |status, event| {
+            match child_step(status.as_ref(), &event.kind) {
+                ChildStep::To(next) => Some(next),
+                ChildStep::Illegal { .. } | ChildStep::Nothing => status,
+            }
         }))
     }
 
     /// Returns the events of this session itself. Inherited requests of a fork belong to its
     /// parent.
     fn own_events(&self, family: KeyFamily, id: &str) -> Result<Vec<Event>, RuleViolation> {
-        let mut events = self.past.find(&EventKey::new(family, id))?;
+        let mut events = self.past.find_by_key(&EventKey::new(family, id))?;
         events.retain(|event| event.fork_origin().is_none());
         Ok(events)
     }
@@ -363,6 +367,6 @@ impl BatchRules<'_> {
     }
 
     fn illegal_transition(&self, subject: Subject, id: &str, from: Option<&str>) -> RuleViolation {
-        RuleViolation::illegal(self.draft.id, subject, id, from, &self.draft.kind)
+        RuleViolation::illegal_step(self.draft.id, subject, id, from, &self.draft.kind)
     }
 }

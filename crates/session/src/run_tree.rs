@@ -34,7 +34,7 @@ where
     L: FnMut(&SessionId) -> Result<Option<Vec<Event>>, E>,
 {
     let mut tree = Tree { load, met: HashSet::new(), counted: HashSet::new() };
-    tree.export(session_id, events, 0)
+    tree.export_run(session_id, events, 0)
 }
 
 struct Tree<L> {
@@ -45,7 +45,7 @@ struct Tree<L> {
 }
 
 impl<L> Tree<L> {
-    fn export<E>(
+    fn export_run<E>(
         &mut self,
         session_id: SessionId,
         events: &[Event],
@@ -56,7 +56,7 @@ impl<L> Tree<L> {
         L: FnMut(&SessionId) -> Result<Option<Vec<Event>>, E>,
     {
         let mut run = export_run(session_id.clone(), events);
-        run.tree_cost = self.count(&session_id, events);
+        run.tree_cost = self.count_cost(&session_id, events);
         // Sessions that name each other as children would never end.
         if !self.met.insert(session_id) {
             run.children.clear();
@@ -74,7 +74,7 @@ impl<L> Tree<L> {
                 source,
             })?;
             if let Some(events) = loaded {
-                let child_run = self.export(child_session_id, &events, depth + 1)?;
+                let child_run = self.export_run(child_session_id, &events, depth + 1)?;
                 run.tree_cost += child_run.tree_cost;
                 child.run = Some(Box::new(child_run));
             }
@@ -83,7 +83,7 @@ impl<L> Tree<L> {
     }
 
     /// What the events of one session add to the sum.
-    fn count(&mut self, session_id: &SessionId, events: &[Event]) -> Cost {
+    fn count_cost(&mut self, session_id: &SessionId, events: &[Event]) -> Cost {
         let mut sum = Cost::ZERO;
         for AmendedEvent { event, cost } in in_place(events) {
             let Some(cost) = cost else { continue };

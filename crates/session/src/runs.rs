@@ -4,7 +4,7 @@ use event::{Event, FORK_ORIGIN, Raw, SessionId};
 use journal::{Journal, ReadError, Selection};
 
 use crate::origin::first_origin;
-use crate::{Episode, Run, Session, SessionError, distill, run, run_tree};
+use crate::{Episode, Run, Session, SessionError, distill_run, run, run_tree};
 
 impl Session {
     /// The session as a run: turns, their steps, what went in and what came out.
@@ -18,18 +18,18 @@ impl Session {
     pub fn export_run_tree(&self) -> Result<Run, SessionError> {
         let mut events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
         name_makers(self.journal(), &mut events)?;
-        let load = |id: &SessionId| load(self.journal(), id);
+        let load = |id: &SessionId| load_events(self.journal(), id);
         Ok(run_tree::export_run_tree(self.session_id().clone(), &events, load)?)
     }
 
     /// What the run was worth.
     pub fn distill(&self) -> Result<Episode, SessionError> {
-        Ok(distill(&self.export_run()?))
+        Ok(distill_run(&self.export_run()?))
     }
 }
 
 /// The events of a session; `None` if there is none of that name.
-fn load(journal: &Journal, id: &SessionId) -> Result<Option<Vec<Event>>, ReadError> {
+fn load_events(journal: &Journal, id: &SessionId) -> Result<Option<Vec<Event>>, ReadError> {
     let events = match journal.events(id, Selection::all()) {
         Err(ReadError::SessionNotFound(_)) => return Ok(None),
         events => events?,

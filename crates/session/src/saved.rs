@@ -26,13 +26,13 @@ struct SavedState {
 
 /// Whether there are enough new events: the minimum, and an eighth of the covered ones. The
 /// geometric growth keeps the total cost of saving linear in the length of the log.
-pub(crate) fn is_due(up_to_seq: u64, saved_up_to: u64) -> bool {
+pub(crate) fn is_save_due(up_to_seq: u64, saved_up_to: u64) -> bool {
     let since = up_to_seq - saved_up_to.min(up_to_seq);
     since >= EVENTS_MIN && since >= saved_up_to / 8
 }
 
 /// Saves the state.
-pub(crate) fn save(
+pub(crate) fn save_state(
     reader: &SessionReader,
     live: &LiveState,
     view: &View,
@@ -50,7 +50,9 @@ pub(crate) fn save(
 
 /// Loads the saved state, if it can be used. A state that is damaged or does not fit the log is
 /// ignored.
-pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, SessionError> {
+pub(crate) fn load_state(
+    reader: &SessionReader,
+) -> Result<Option<(LiveState, View)>, SessionError> {
     let saved = reader.journal().saved_view(reader.session_id(), NAME);
     // A read error is no reason to fail: the log has everything.
     let Ok(Some((up_to_seq, bytes))) = saved else { return Ok(None) };
@@ -58,7 +60,7 @@ pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, 
     if up_to_seq > reader.to_seq() {
         return Ok(None);
     }
-    let Some((live, saved)) = decode(&bytes) else { return Ok(None) };
+    let Some((live, saved)) = decode_state(&bytes) else { return Ok(None) };
     let is_of_session = live.open_work.session_id() == reader.session_id();
     // Both halves must stop at the same event, or events would be folded into one of them only.
     if !is_of_session || live.up_to_seq() != up_to_seq || saved.up_to_seq() != up_to_seq {
@@ -68,7 +70,7 @@ pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, 
     Ok(view.map(|view| (live, view)))
 }
 
-fn decode(bytes: &[u8]) -> Option<(LiveState, SavedView)> {
+fn decode_state(bytes: &[u8]) -> Option<(LiveState, SavedView)> {
     let (len, rest) = bytes.split_at_checked(8)?;
     let len = u64::from_le_bytes(len.try_into().ok()?);
     let (head, view) = rest.split_at_checked(usize::try_from(len).ok()?)?;

@@ -177,13 +177,13 @@ impl Session {
     /// Returns the events of the newest prompt, answer or result.
     pub fn last_message(&self) -> Result<Vec<Event>, SessionError> {
         let place = self.state_at_tail()?.live.latest.message().cloned();
-        Ok(self.reader().message(place)?)
+        Ok(self.reader().message_events(place)?)
     }
 
     /// Returns the events of the newest answer that has content and no tool call.
     pub fn last_answer(&self) -> Result<Vec<Event>, SessionError> {
         let place = self.state_at_tail()?.live.latest.answer().cloned();
-        Ok(self.reader().message(place)?)
+        Ok(self.reader().message_events(place)?)
     }
 
     /// Iterates over the talk in log order, without compaction and context.
@@ -261,7 +261,7 @@ impl Session {
     pub fn reader(&self) -> SessionReader {
         let reader = SessionReader::new(self.journal().clone(), self.id.clone());
         match self.point {
-            Some(point) => reader.up_to(point),
+            Some(point) => reader.limited_to(point),
             None => reader,
         }
     }

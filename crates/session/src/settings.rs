@@ -34,18 +34,18 @@ impl SessionSettings {
     pub fn apply(&mut self, event: &Event) {
         let late = event.amends().is_some();
         if let Some(started) = event.readable::<SessionStarted>() {
-            set(&mut self.agent, started.agent, late);
-            set(&mut self.model, started.model, late);
-            set(&mut self.title, started.title, late);
-            set(&mut self.cwd, started.cwd, late);
-            set(&mut self.project, started.project, late);
+            set_setting(&mut self.agent, started.agent, late);
+            set_setting(&mut self.model, started.model, late);
+            set_setting(&mut self.title, started.title, late);
+            set_setting(&mut self.cwd, started.cwd, late);
+            set_setting(&mut self.project, started.project, late);
         } else if let Some(changed) = event.readable::<SettingsChanged>() {
-            set(&mut self.provider, changed.provider, late);
-            set(&mut self.model, changed.model, late);
-            set(&mut self.thinking, changed.thinking, late);
-            set(&mut self.tools, changed.tools, late);
-            set(&mut self.permission_mode, changed.permission_mode, late);
-            set(&mut self.title, changed.title, late);
+            set_setting(&mut self.provider, changed.provider, late);
+            set_setting(&mut self.model, changed.model, late);
+            set_setting(&mut self.thinking, changed.thinking, late);
+            set_setting(&mut self.tools, changed.tools, late);
+            set_setting(&mut self.permission_mode, changed.permission_mode, late);
+            set_setting(&mut self.title, changed.title, late);
         }
     }
 
@@ -57,7 +57,7 @@ impl SessionSettings {
     }
 }
 
-fn set<T>(setting: &mut Option<T>, new: Option<T>, late: bool) {
+fn set_setting<T>(setting: &mut Option<T>, new: Option<T>, late: bool) {
     // An amendment tells about an earlier moment. It must not undo a change that came since.
     if new.is_some() && !(late && setting.is_some()) {
         *setting = new;

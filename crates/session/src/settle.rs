@@ -8,7 +8,7 @@ use journal::{AppendError, Delivery, FollowError, FollowFrom, OnLag, ReadError, 
 
 use crate::children::ChildRef;
 use crate::recover::{Left, recover};
-use crate::spawn::{blocked, left_behind};
+use crate::spawn::{blocked_by_wait, left_behind};
 use crate::{ChildFate, ChildRun, OpenChild, Session, SessionError};
 
 impl Session {
@@ -20,7 +20,7 @@ impl Session {
             self.refresh()?;
             // The end is recorded already; there is nothing left to bring over.
             let Some(child) = self.open_child(child_id) else { return self.child(child_id) };
-            let drafts = self.news_of(&child)?;
+            let drafts = self.missing_drafts(&child)?;
             if drafts.is_empty() {
                 return self.child(child_id);
             }
@@ -81,19 +81,19 @@ impl Session {
                 | Kind::ExternalInput
         );
         let about_child = event.session_id == *self.session_id()
-            && ChildRef::read(event).is_some_and(|named| named.child_id == child.child_id);
+            && ChildRef::from_draft(event).is_some_and(|named| named.child_id == child.child_id);
         (of_child && is_turning_point) || about_child
     }
 
     /// What the parent's log does not say yet about a child.
-    fn news_of(&self, child: &OpenChild) -> Result<Vec<Draft>, SessionError> {
+    fn missing_drafts(&self, child: &OpenChild) -> Result<Vec<Draft>, SessionError> {
         let Some(events) = self.child_log(child)? else { return Ok(Vec::new()) };
         let Some(last) = events.last() else { return Ok(Vec::new()) };
         // Taken as running: without a recorded end this must not declare a child lost. Recovery
         // does that.
         match ChildFate::from_log(&events, true) {
             ChildFate::Running => self.halt_or_go(child, last),
-            fate => self.end(child, fate, &events, last.created_at),
+            fate => self.ending_drafts(child, fate, &events, last.created_at),
         }
     }
 
@@ -101,26 +101,26 @@ impl Session {
         // The child's own state tells whether it waits for an answer.
         let own = Session::open(self.host(), last.session_id.clone())?.open_work();
         let mut news = Vec::new();
-        match (blocked(child, &own), &child.status) {
+        match (blocked_by_wait(child, &own), &child.status) {
             (Some(_), ChildStatus::Blocked) => {}
             (Some(blocked), status) => {
                 // A child cannot be blocked before it has started, and its start was never
                 // recorded.
                 if *status == ChildStatus::Requested {
-                    news.push(self.told(child, last, "started", &started(child))?);
+                    news.push(self.draft_after(child, last, "started", &started_payload(child))?);
                 }
-                news.push(self.told(child, last, "blocked", &blocked)?);
+                news.push(self.draft_after(child, last, "blocked", &blocked)?);
             }
             // It got its answer. A second start is the event that says that it runs again.
             (None, ChildStatus::Blocked) => {
-                news.push(self.told(child, last, "goes on", &started(child))?);
+                news.push(self.draft_after(child, last, "goes on", &started_payload(child))?);
             }
             (None, _) => {}
         }
         Ok(news)
     }
 
-    fn end(
+    fn ending_drafts(
         &self,
         child: &OpenChild,
         fate: ChildFate,
@@ -140,17 +140,17 @@ impl Session {
         let mut drafts = Vec::new();
         for (place, recorded) in left_behind.iter().enumerate() {
             let identity = format!("artifact {place} {}", recorded.artifact.id);
-            drafts.push(self.told_at(child, at, &identity, recorded)?);
+            drafts.push(self.draft_at(child, at, &identity, recorded)?);
         }
         let open = self.open_work();
         // The same events as after a crash, with the same ids: whichever of the two is first
         // counts.
         let recovery = recover(&open, at, |_| fate.clone());
-        let ended = recovery.left().iter().filter(
+        let ended = recovery.left_open().iter().filter(
             |left| matches!(&left.left, Left::Child { child: ended, .. } if ended == child),
         );
         for left in ended {
-            drafts.extend(recovery.give_up(left, &self.reader())?);
+            drafts.extend(recovery.give_up_drafts(left, &self.reader())?);
         }
         for draft in &mut drafts {
             // The child's own time of the end, which recovery does not know.
@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// A draft about a child, with an id that follows from what it tells.
-    fn told<P: Payload>(
+    fn draft_after<P: Payload>(
         &self,
         child: &OpenChild,
         last: &Event,
@@ -169,10 +169,10 @@ impl Session {
         payload: &P,
     ) -> Result<Draft, SessionError> {
         let identity = format!("{what} {}", last.id);
-        self.told_at(child, last.created_at, &identity, payload)
+        self.draft_at(child, last.created_at, &identity, payload)
     }
 
-    fn told_at<P: Payload>(
+    fn draft_at<P: Payload>(
         &self,
         child: &OpenChild,
         at: Time,
@@ -203,7 +203,7 @@ impl Session {
     }
 }
 
-fn started(child: &OpenChild) -> ChildStarted {
+fn started_payload(child: &OpenChild) -> ChildStarted {
     ChildStarted {
         child_id: child.child_id.clone(),
         child_session_id: child.child_session_id.clone(),

@@ -93,7 +93,7 @@ fn is_privileged(role: &str) -> bool {
 fn check_substance(batch: &[Draft]) -> Result<(), RuleViolation> {
     let mut answers: Vec<(String, &Draft, bool)> = Vec::new();
     for draft in batch {
-        let Some(part) = AnswerPart::read(draft) else { continue };
+        let Some(part) = AnswerPart::from_draft(draft) else { continue };
         match answers.iter_mut().find(|(id, ..)| *id == part.message_id) {
             // A call or thinking has substance too, so a message may be empty beside it.
             Some((_, _, said)) => *said |= part.has_substance,

@@ -62,7 +62,7 @@ impl Snapshotter {
     }
 
     /// Why a snapshot is due, if it is. Costs nothing, so it can be asked after every append.
-    pub fn due(&self, view: &View, now: Time) -> Option<Trigger> {
+    pub fn due_trigger(&self, view: &View, now: Time) -> Option<Trigger> {
         let (base_seq, covered) = view.newest_base().unwrap_or((0, 0));
         let news = view.up_to_seq() - base_seq;
         if news == 0 {
@@ -114,7 +114,7 @@ impl Snapshotter {
         now: Time,
         log: &dyn EventLog,
     ) -> Result<Option<Snapshot>, ViewError> {
-        match self.due(view, now) {
+        match self.due_trigger(view, now) {
             Some(trigger) => self.snapshot(view, trigger, log),
             None => Ok(None),
         }

@@ -18,7 +18,7 @@ pub fn first_prompt(request: &ChildRequested) -> Option<String> {
     }
     let mut prompt = format!("Task: {}", request.task);
     let context = request.context.as_ref().filter(|context| !context.is_null());
-    if let Some(context) = context.map(plain).filter(|context| !context.trim().is_empty()) {
+    if let Some(context) = context.map(plain_text).filter(|context| !context.trim().is_empty()) {
         prompt.push_str("\nContext: ");
         prompt.push_str(&context);
     }
@@ -26,7 +26,7 @@ pub fn first_prompt(request: &ChildRequested) -> Option<String> {
 }
 
 /// What to record in the parent when a child has stopped to wait; `None` if it does not wait.
-pub fn blocked(child: &OpenChild, own: &OpenWork) -> Option<ChildBlocked> {
+pub fn blocked_by_wait(child: &OpenChild, own: &OpenWork) -> Option<ChildBlocked> {
     if !own.is_waiting() {
         return None;
     }
@@ -67,6 +67,6 @@ pub fn left_behind(
 }
 
 /// A string as it is, anything else as JSON.
-fn plain(value: &Raw) -> String {
+fn plain_text(value: &Raw) -> String {
     value.text().unwrap_or_else(|| value.get().to_owned())
 }

@@ -3,7 +3,7 @@
 use event::payload::{Effect, ToolStarted};
 use journal::AppendError;
 
-use crate::execution::{self, CallAction, ToolExecution, decide};
+use crate::execution::{self, CallAction, ToolExecution, decide_call};
 use crate::origin::first_origin;
 use crate::{OpenCall, Session, SessionError};
 
@@ -31,7 +31,7 @@ impl Session {
     pub fn call_key(&self, call: &OpenCall) -> Result<String, SessionError> {
         match (&call.idempotency_key, self.open_work().answer_origin()) {
             (Some(key), _) => Ok(key.clone()),
-            (None, Some(origin)) => Ok(call.key(&first_origin(self.journal(), origin)?)),
+            (None, Some(origin)) => Ok(call.execution_key(&first_origin(self.journal(), origin)?)),
             (None, None) => Err(self.not_open(call)),
         }
     }
@@ -49,7 +49,7 @@ impl Session {
             let same = |open: &&OpenCall| open.opened.event_id == call.opened.event_id;
             let call = open.calls().iter().find(same).ok_or_else(|| self.not_open(call))?;
             let key = self.call_key(call)?;
-            let next = decide(self.find_execution(&key)?.as_ref(), &effect);
+            let next = decide_call(self.find_execution(&key)?.as_ref(), &effect);
             if next != CallAction::Run {
                 return Ok(ToolStart { next, key });
             }

@@ -33,7 +33,7 @@ pub use log::EventLog;
 pub use saved::SavedView;
 
 pub(crate) use answer_span::AnswerSpan;
-pub(crate) use contribution::{Contribution, joins};
+pub(crate) use contribution::{Contribution, joins_answer};
 pub(crate) use entry::{inline_entry, result_content, with_text};
 pub(crate) use list::List;
 
@@ -42,7 +42,7 @@ use event::{Event, EventId, Kind, Time};
 
 use amends::Amends;
 use base::{Bases, Chosen, additions};
-use contribution::matters;
+use contribution::affects_history;
 use path::Path;
 use upkeep::Loaded;
 
@@ -105,20 +105,20 @@ impl View {
             // Everything that can fail comes before the first change, so that an error changes
             // nothing.
             let base = self.read_base(event, log)?;
-            self.adopt(base);
-        } else if let Some(target) = earlier(event.amends(), event.seq, log)?
+            self.adopt_base(base);
+        } else if let Some(target) = earlier_seq(event.amends(), event.seq, log)?
             // Bases count as they are and are not amended; the oracle reads them the same way.
             && self.bases.get(target).is_none()
         {
-            self.amends.add(event.seq, target);
-            let place = self.amends.place(target);
+            self.amends.add_amend(event.seq, target);
+            let place = self.amends.place_of(target);
             // `<` and not `<=`: a mark at this place exists because the old event closed the
             // answer before it. The amended event may not close it.
             self.replay_from_mark(|mark| mark < place, self.up_to_seq, None, log);
         } else {
             let parent_seq = match event.kind {
                 // Only prompts rewind. Every other event continues after the one before it.
-                Kind::UserPrompt => earlier(event.parent_id, event.seq, log)?,
+                Kind::UserPrompt => earlier_seq(event.parent_id, event.seq, log)?,
                 _ => None,
             };
             match parent_seq {
@@ -126,7 +126,7 @@ impl View {
                 None => self.apply_plain(event, log),
             }
         }
-        if matters(&event.kind) {
+        if affects_history(&event.kind) {
             // Set after the event was applied: `continue_after` compares with the state before it.
             self.mattering_seq = event.seq;
         }
@@ -154,7 +154,7 @@ impl View {
             None => self.read_back(log)?,
         };
         if loaded.effective.is_none() {
-            loaded.effective = Some(self.render(&mut loaded));
+            loaded.effective = Some(self.render_view(&mut loaded));
         }
         let loaded = self.loaded.insert(loaded);
         Ok(loaded.effective.as_ref().expect("rendered above"))
@@ -203,7 +203,7 @@ impl View {
     /// Returns the newest compaction or snapshot of the log, used or not, and its cutoff.
     pub(crate) fn newest_base(&self) -> Option<(u64, u64)> {
         let base = self.bases.newest()?;
-        Some((base.seq, base.root().map_or(0, |root| root.cutoff_seq)))
+        Some((base.seq, base.as_root().map_or(0, |root| root.cutoff_seq)))
     }
 
     /// Returns the time of the first event after the newest base.
@@ -215,10 +215,10 @@ impl View {
     /// results: the last event, or the one before an answer that waits for results. `None` at the
     /// beginning of the path.
     pub(crate) fn coverable(&self, log: &dyn EventLog) -> Result<Option<Covered>, ViewError> {
-        let open = self.open_at(self.up_to_seq, log)?;
+        let open = self.open_answer_at(self.up_to_seq, log)?;
         let seq = match open.and_then(|stretch| stretch.parts.first().copied()) {
             // Before the answer on its path, which need not be the number before it.
-            Some(first) => self.path.before(first),
+            Some(first) => self.path.seq_before(first),
             None => self.up_to_seq,
         };
         if seq == 0 {
@@ -228,17 +228,17 @@ impl View {
     }
 
     /// Returns the answer at the end of the path to `seq`, if it waits for results there.
-    pub(crate) fn open_at(
+    pub(crate) fn open_answer_at(
         &self,
         seq: u64,
         log: &dyn EventLog,
     ) -> Result<Option<AnswerSpan>, ViewError> {
-        Ok(AnswerSpan::ending_at(seq, &self.path, &self.amends, log)?.open())
+        Ok(AnswerSpan::ending_at(seq, &self.path, &self.amends, log)?.if_open())
     }
 
     /// Returns the place where event `seq` is shown: that of the event it amends, if any.
-    pub(crate) fn place(&self, seq: u64) -> u64 {
-        self.amends.place(seq)
+    pub(crate) fn place_of(&self, seq: u64) -> u64 {
+        self.amends.place_of(seq)
     }
 
     /// Returns entries that reproduce the view up to `to_seq`, all by reference.
@@ -255,7 +255,11 @@ pub(crate) struct Covered {
 }
 
 /// Returns the number of an event if it is before `seq`.
-fn earlier(id: Option<EventId>, seq: u64, log: &dyn EventLog) -> Result<Option<u64>, ViewError> {
+fn earlier_seq(
+    id: Option<EventId>,
+    seq: u64,
+    log: &dyn EventLog,
+) -> Result<Option<u64>, ViewError> {
     let Some(id) = id else { return Ok(None) };
     Ok(log.seq_of(id)?.filter(|found| *found < seq))
 }

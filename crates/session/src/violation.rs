@@ -29,7 +29,7 @@ pub enum RuleViolation {
     ApprovalExists { event_id: EventId, approval_id: String, open_seq: u64 },
     #[error("there is no approval `{approval_id}`")]
     ApprovalNotFound { event_id: EventId, approval_id: String },
-    #[error("approval `{approval_id}` was {} at {at}", said(decision))]
+    #[error("approval `{approval_id}` was {} at {at}", decision_name(decision))]
     AlreadyResolved {
         event_id: EventId,
         approval_id: String,
@@ -99,17 +99,17 @@ impl std::fmt::Display for Subject {
 }
 
 impl RuleViolation {
-    pub(crate) fn child(
+    pub(crate) fn illegal_child(
         event_id: EventId,
         child_id: &str,
         from: Option<&ChildStatus>,
         kind: &Kind,
     ) -> RuleViolation {
         let from = from.map(|status| status.as_str());
-        RuleViolation::illegal(event_id, Subject::Child, child_id, from, kind)
+        RuleViolation::illegal_step(event_id, Subject::Child, child_id, from, kind)
     }
 
-    pub(crate) fn illegal(
+    pub(crate) fn illegal_step(
         event_id: EventId,
         subject: Subject,
         id: &str,
@@ -127,7 +127,7 @@ impl RuleViolation {
     }
 }
 
-fn said(decision: &Option<Decision>) -> &str {
+fn decision_name(decision: &Option<Decision>) -> &str {
     match decision {
         Some(Decision::Allow) => "allowed",
         Some(Decision::Deny) => "denied",

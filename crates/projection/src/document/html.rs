@@ -1,7 +1,7 @@
 //! HTML: one file without scripts that loads nothing.
 //!
-//! Every recorded text goes through [`escape_html`] and stands between tags, never inside of one: that
-//! is enough to keep it from becoming markup.
+//! Every recorded text goes through [`escape_html`] and stands between tags, never inside of one:
+//! that is enough to keep it from becoming markup.
 //! The policy in the head forbids the rest, down to any style but ours.
 
 use super::block::{CallBlock, CallOutcome, DocumentBlock};

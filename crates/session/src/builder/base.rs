@@ -6,7 +6,7 @@ use event::payload::{Compaction, SavedEntry, Snapshot};
 use event::{Event, EventId, Kind};
 
 use super::{HistoryPiece, IndexedLog, PieceBody};
-use crate::view::{Contribution, FileLists, Repair, Replaced, Why, joins};
+use crate::view::{Contribution, FileLists, Repair, Replaced, Why, joins_answer};
 
 /// What the history stands on: a compaction, a snapshot on top of it, either or none.
 pub(super) struct Chosen {
@@ -44,7 +44,7 @@ impl<'a> IndexedLog<'a> {
         // Newest first: the first usable compaction stands, and those skipped on the way are
         // repairs.
         for event in self.on_path_back(Kind::Compaction) {
-            match self.usable(event) {
+            match self.usable_base(event) {
                 Ok(base) => {
                     chosen.compaction = Some(base);
                     break;
@@ -62,7 +62,7 @@ impl<'a> IndexedLog<'a> {
                 Ok(Some(snapshot)) if snapshot.base_seq.unwrap_or(0) != below_seq => {
                     Err(Why::StaleSnapshot)
                 }
-                _ => self.usable(event),
+                _ => self.usable_base(event),
             };
             match found {
                 // A snapshot that covers less than the compaction would bring back events that it
@@ -87,7 +87,7 @@ impl<'a> IndexedLog<'a> {
     }
 
     /// The base, if it has an entry.
-    fn usable(&self, event: &Event) -> Result<Base, Why> {
+    fn usable_base(&self, event: &Event) -> Result<Base, Why> {
         let base = self.readable(event)?;
         if base.entries.is_empty() { Err(Why::NoEntries) } else { Ok(base) }
     }
@@ -109,7 +109,7 @@ impl<'a> IndexedLog<'a> {
             entries = snapshot.entries;
             (read, modified) = (snapshot.read_files, snapshot.modified_files);
         }
-        let cutoff_seq = self.cutoff(cutoff_seq, cutoff_id).ok_or(Why::CutoffNotFound)?;
+        let cutoff_seq = self.resolve_cutoff(cutoff_seq, cutoff_id).ok_or(Why::CutoffNotFound)?;
         // A base can only cover what was there before it.
         if cutoff_seq >= event.seq {
             return Err(Why::CutoffNotFound);
@@ -127,7 +127,7 @@ impl<'a> IndexedLog<'a> {
     }
 
     /// The cutoff by number and by id; they may not contradict each other.
-    fn cutoff(&self, seq: u64, id: Option<EventId>) -> Option<u64> {
+    fn resolve_cutoff(&self, seq: u64, id: Option<EventId>) -> Option<u64> {
         let by_id = match id {
             // An id that is not in the log is no cutoff, whatever the number says.
             Some(id) => *self.seq_of.get(&id)?,
@@ -137,7 +137,7 @@ impl<'a> IndexedLog<'a> {
     }
 
     /// The entries of the base as pieces, none of them twice, and the files it names.
-    pub(super) fn expand(
+    pub(super) fn expand_base(
         &self,
         chosen: &Chosen,
         repairs: &mut Vec<Repair>,
@@ -150,30 +150,31 @@ impl<'a> IndexedLog<'a> {
             expanded: BTreeMap::new(),
             repairs: Vec::new(),
         };
-        expansion.take_up(top);
+        expansion.place_base(top);
         if let Some(compaction) = &chosen.compaction {
             // The snapshot on top may not refer to the compaction. Its files count all the same.
             expansion.expanded.insert(compaction.seq, compaction.files.clone());
         }
         repairs.append(&mut expansion.repairs);
         let oldest_first = expansion.expanded.values();
-        let files = oldest_first.fold(FileLists::default(), |all, files| all.union(files));
+        let files = oldest_first.fold(FileLists::default(), |all, files| all.merge_with(files));
         (expansion.pieces, files)
     }
 
     /// The places of the answer that waits for results at the cutoff, with the results it has.
-    fn open_at(&self, cutoff_seq: u64) -> Vec<u64> {
+    fn open_answer_at(&self, cutoff_seq: u64) -> Vec<u64> {
         let mut open: Option<(String, bool)> = None;
         let mut places = Vec::new();
         let mut waiting: Vec<String> = Vec::new();
-        for place in self.places(0, cutoff_seq) {
-            let event = self.speaker(place);
+        for place in self.path_places(0, cutoff_seq) {
+            let event = self.speaker_at(place);
             let said = Contribution::from_event(event);
             if event.kind == Kind::UserPrompt {
                 // A prompt ends the exchange: calls without results stay without.
                 (open, places, waiting) = (None, Vec::new(), Vec::new());
             } else if let Some(id) = said.message_id() {
-                if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
+                if !open.as_ref().is_some_and(|(open, answered)| joins_answer(open, *answered, id))
+                {
                     (open, places, waiting) =
                         (Some((id.to_owned(), false)), Vec::new(), Vec::new());
                 }
@@ -230,7 +231,7 @@ impl<'a> Expansion<'a, '_> {
     ///
     /// The working set stands behind the prefix context of `leader`: of the base, or of the one
     /// below a snapshot that begins with it and only adds what came later.
-    fn take_up(&mut self, top: &Base) {
+    fn place_base(&mut self, top: &Base) {
         let mut leader = top.seq;
         let mut frames = vec![BaseFrame::from_base(top)];
         self.expanded.insert(top.seq, top.files.clone());
@@ -247,9 +248,9 @@ impl<'a> Expansion<'a, '_> {
                 }
                 continue;
             }
-            // All entries of the frame are placed, so `reenter` can tell what the base shows of the
-            // answer.
-            self.reenter(cutoff_seq);
+            // All entries of the frame are placed, so `reenter_answer` can tell what the base shows
+            // of the answer.
+            self.reenter_answer(cutoff_seq);
             if seq == leader {
                 // The pieces so far are those of the leader and of what it refers to.
                 self.pieces.iter_mut().for_each(|piece| piece.in_base = true);
@@ -270,24 +271,24 @@ impl<'a> Expansion<'a, '_> {
             (Some(from_seq), Some(to_seq)) => {
                 // A range that runs backwards holds no place; the loop below finds none.
                 if from_seq > to_seq {
-                    self.repair(base_seq, Why::EntryNotFound);
+                    self.add_repair(base_seq, Why::EntryNotFound);
                 }
                 if to_seq > cutoff_seq {
-                    self.repair(base_seq, Why::EntryBeyondCutoff);
+                    self.add_repair(base_seq, Why::EntryBeyondCutoff);
                 }
                 let after_seq = from_seq.saturating_sub(1);
-                for place in self.session.places(after_seq, to_seq.min(cutoff_seq)) {
-                    self.place(place, None, false);
+                for place in self.session.path_places(after_seq, to_seq.min(cutoff_seq)) {
+                    self.place_event(place, None, false);
                 }
                 None
             }
             // A text given in full. An event id beside it only says where the text comes from.
             (None, _) if entry.content.is_some() => {
                 if named.is_some_and(|seq| seq > cutoff_seq) {
-                    self.repair(base_seq, Why::EntryBeyondCutoff);
+                    self.add_repair(base_seq, Why::EntryBeyondCutoff);
                 } else {
                     self.pieces.push(HistoryPiece {
-                        event: self.session.event(base_seq),
+                        event: self.session.event_at(base_seq),
                         place: base_seq,
                         body: PieceBody::Inline(entry),
                         dormant: false,
@@ -315,17 +316,17 @@ impl<'a> Expansion<'a, '_> {
         // Hostile or damaged payloads refer to later events, to themselves or to a path that was
         // left.
         if seq >= base_seq || !self.session.is_on_path(place) {
-            self.repair(base_seq, Why::EntryNotFound);
+            self.add_repair(base_seq, Why::EntryNotFound);
             return None;
         }
-        let event = self.session.event(place);
+        let event = self.session.event_at(place);
         if matches!(event.kind, Kind::Compaction | Kind::Snapshot) {
             let Ok(base) = self.session.readable(event) else {
-                self.repair(base_seq, Why::EntryNotFound);
+                self.add_repair(base_seq, Why::EntryNotFound);
                 return None;
             };
             if base.cutoff_seq > cutoff_seq {
-                self.repair(base_seq, Why::EntryBeyondCutoff);
+                self.add_repair(base_seq, Why::EntryBeyondCutoff);
                 return None;
             }
             // Two references to one base expand it once. This also ends cycles.
@@ -333,17 +334,17 @@ impl<'a> Expansion<'a, '_> {
             return is_new.then(|| BaseFrame::from_base(&base));
         }
         if place > cutoff_seq {
-            self.repair(base_seq, Why::EntryBeyondCutoff);
+            self.add_repair(base_seq, Why::EntryBeyondCutoff);
             return None;
         }
         let artifact = entry.artifact;
         let replaced = entry.shown.map(|text| Replaced { seq: place, text, artifact });
-        self.place(place, replaced, false);
+        self.place_event(place, replaced, false);
         None
     }
 
     /// Puts an event at the end, unless it is there already; a replaced text counts either way.
-    fn place(&mut self, place: u64, replaced: Option<Replaced>, dormant: bool) {
+    fn place_event(&mut self, place: u64, replaced: Option<Replaced>, dormant: bool) {
         if let Some(at) = self.placed.get(&place) {
             if replaced.is_some() {
                 self.pieces[*at].body = PieceBody::Event(replaced);
@@ -352,7 +353,7 @@ impl<'a> Expansion<'a, '_> {
         }
         self.placed.insert(place, self.pieces.len());
         self.pieces.push(HistoryPiece {
-            event: self.session.speaker(place),
+            event: self.session.speaker_at(place),
             place,
             body: PieceBody::Event(replaced),
             dormant,
@@ -362,17 +363,17 @@ impl<'a> Expansion<'a, '_> {
 
     /// An answer that was open at the cutoff comes back behind the base, for its later results;
     /// not if the base shows any part of it.
-    fn reenter(&mut self, cutoff_seq: u64) {
-        let places = self.session.open_at(cutoff_seq);
+    fn reenter_answer(&mut self, cutoff_seq: u64) {
+        let places = self.session.open_answer_at(cutoff_seq);
         let is_shown = places.iter().any(|place| {
-            self.session.speaker(*place).kind.is_answer() && self.placed.contains_key(place)
+            self.session.speaker_at(*place).kind.is_answer() && self.placed.contains_key(place)
         });
         if !is_shown {
-            places.into_iter().for_each(|place| self.place(place, None, true));
+            places.into_iter().for_each(|place| self.place_event(place, None, true));
         }
     }
 
-    fn repair(&mut self, seq: u64, why: Why) {
+    fn add_repair(&mut self, seq: u64, why: Why) {
         let repair = Repair { seq, why };
         // A base with a thousand bad entries has one fault, told once.
         if !self.repairs.contains(&repair) {

@@ -7,7 +7,7 @@ use event::payload::Content;
 
 use super::{HistoryPiece, PieceBody};
 use crate::view::{
-    Contribution, HistoryEntry, Repair, Replaced, Role, ToolNote, Why, inline_entry, joins,
+    Contribution, HistoryEntry, Repair, Replaced, Role, ToolNote, Why, inline_entry, joins_answer,
     result_content, with_text,
 };
 
@@ -20,10 +20,10 @@ pub(super) struct Arranged {
 }
 
 /// Turns the stream into entries.
-pub(super) fn arrange(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repair>) -> Arranged {
+pub(super) fn arrange_stream(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repair>) -> Arranged {
     let items: Vec<PairItem> = stream.iter().map(PairItem::from_piece).collect();
     let answers = gather_answers(&items);
-    let pairs = pair(&items, stream, &answers, repairs);
+    let pairs = pair_results(&items, stream, &answers, repairs);
     let mut arranged = Arranged::default();
     for (at, (item, piece)) in items.iter().zip(stream).enumerate() {
         let mut note = |why| repairs.push(Repair { seq: piece.event.seq, why });
@@ -59,7 +59,7 @@ pub(super) fn arrange(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repair>) ->
                 // The whole answer with its results is shown where its first part stands.
                 if parts[0] == at {
                     let answer = AnswerAt { items: &items, stream, pairs: &pairs, parts };
-                    arranged.rest.extend(answer.entries(repairs).into_iter().map(Arc::new));
+                    arranged.rest.extend(answer.history_entries(repairs).into_iter().map(Arc::new));
                 }
             }
             // Results come with their answers. Starts only fill gaps in the note of a result.
@@ -98,8 +98,9 @@ impl PairItem {
         };
         match Contribution::from_event(piece.event) {
             Contribution::Prompt(content) => {
-                let entry = HistoryEntry::said_by(piece.event, piece.place, Role::User, content);
-                PairItem::Prompt(Ok(entry.replace(replaced)))
+                let entry =
+                    HistoryEntry::from_speech(piece.event, piece.place, Role::User, content);
+                PairItem::Prompt(Ok(entry.with_replaced(replaced)))
             }
             // The user did speak, so what was open before is over although the words are lost.
             Contribution::Unreadable(error) if piece.event.kind == event::Kind::UserPrompt => {
@@ -108,8 +109,8 @@ impl PairItem {
             Contribution::Unreadable(error) => PairItem::Broken(Why::Unreadable(error)),
             Contribution::Unknown => PairItem::Broken(Why::UnknownRecord),
             Contribution::Context(context) => {
-                let entry = HistoryEntry::context(piece.event, piece.place, context);
-                PairItem::Context(entry.replace(replaced))
+                let entry = HistoryEntry::from_context(piece.event, piece.place, context);
+                PairItem::Context(entry.with_replaced(replaced))
             }
             Contribution::Result(result) => PairItem::Result(result),
             Contribution::Started(started) => PairItem::Started(started),
@@ -148,7 +149,7 @@ fn gather_answers(items: &[PairItem]) -> Answers {
                 let id = said.message_id().unwrap_or_default();
                 let answer = match open {
                     // Providers stream one message as several events; these share its id.
-                    Some((open, answer)) if joins(open, has_result, id) => answer,
+                    Some((open, answer)) if joins_answer(open, has_result, id) => answer,
                     _ => {
                         stretch += 1;
                         has_result = false;
@@ -185,7 +186,7 @@ struct Pairs {
     last_joined: HashMap<usize, usize>,
 }
 
-fn pair(
+fn pair_results(
     items: &[PairItem],
     stream: &[HistoryPiece<'_>],
     answers: &Answers,
@@ -246,20 +247,24 @@ struct AnswerAt<'t> {
 
 impl AnswerAt<'_> {
     /// The answer and its results, as far as anything is left of it.
-    fn entries(&self, repairs: &mut Vec<Repair>) -> Vec<HistoryEntry> {
+    fn history_entries(&self, repairs: &mut Vec<Repair>) -> Vec<HistoryEntry> {
         // Everything of this answer is covered by the base and no later result brings it back.
         if !self.is_awake() {
             return Vec::new();
         }
         let first = &self.stream[self.parts[0]];
-        let mut answer =
-            HistoryEntry::said_by(first.event, first.place, Role::Assistant, Content::default());
+        let mut answer = HistoryEntry::from_speech(
+            first.event,
+            first.place,
+            Role::Assistant,
+            Content::default(),
+        );
         answer.sources = self.parts.iter().map(|at| self.stream[*at].place).collect();
         let mut content = Vec::new();
         let mut results = Vec::new();
         let mut has_calls = false;
         for at in self.in_block_order() {
-            match self.said(at) {
+            match self.contribution(at) {
                 Contribution::Message(message) => {
                     let replaced = self.replaced(at);
                     answer.replaced.extend(replaced.cloned());
@@ -309,7 +314,7 @@ impl AnswerAt<'_> {
 
     fn in_block_order(&self) -> Vec<usize> {
         let mut parts = self.parts.to_vec();
-        parts.sort_by_key(|at| match self.said(*at) {
+        parts.sort_by_key(|at| match self.contribution(*at) {
             Contribution::Message(message) => message.block,
             Contribution::Thinking(thinking) => thinking.block,
             Contribution::Call(call) => call.block,
@@ -318,7 +323,7 @@ impl AnswerAt<'_> {
         parts
     }
 
-    fn said(&self, at: usize) -> &Contribution {
+    fn contribution(&self, at: usize) -> &Contribution {
         match &self.items[at] {
             PairItem::Part(said) => said,
             _ => &Contribution::Nothing,
@@ -334,9 +339,9 @@ impl AnswerAt<'_> {
 
     fn result_entry(&self, call_at: usize, at: usize) -> HistoryEntry {
         let (Contribution::Call(call), PairItem::Result(result)) =
-            (self.said(call_at), &self.items[at])
+            (self.contribution(call_at), &self.items[at])
         else {
-            // `pair` fills `result_of` from calls to results only.
+            // `pair_results` fills `result_of` from calls to results only.
             unreachable!("only results are paired with calls");
         };
         let start_at = self.pairs.start_of.get(&call_at).copied();
@@ -346,7 +351,7 @@ impl AnswerAt<'_> {
         });
         let piece = &self.stream[at];
         let content = result_content(result, self.replaced(at));
-        let mut entry = HistoryEntry::said_by(piece.event, piece.place, Role::Tool, content);
+        let mut entry = HistoryEntry::from_speech(piece.event, piece.place, Role::Tool, content);
         entry.note = Some(ToolNote::new(call, start, result));
         entry.replaced.extend(self.replaced(at).cloned());
         if let Some(start_at) = start_at {

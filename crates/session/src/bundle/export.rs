@@ -20,7 +20,7 @@ pub fn export(
     out: &mut dyn Write,
 ) -> Result<(), BundleError> {
     Exporter { journal, redact: None, out, events: 0, artifacts: BTreeSet::new() }
-        .export(root, extent)
+        .write_all(root, extent)
 }
 
 /// Exports with `redact` applied to every event; the header says so. Bodies of artifacts are left
@@ -33,7 +33,7 @@ pub fn export_redacted(
     out: &mut dyn Write,
 ) -> Result<(), BundleError> {
     Exporter { journal, redact: Some(redact), out, events: 0, artifacts: BTreeSet::new() }
-        .export(root, extent)
+        .write_all(root, extent)
 }
 
 struct Exporter<'a> {
@@ -46,12 +46,16 @@ struct Exporter<'a> {
 }
 
 impl Exporter<'_> {
-    fn export(mut self, root: &SessionId, extent: Extent) -> Result<(), BundleError> {
-        let parts = parts(self.journal, root, extent)?;
+    fn write_all(mut self, root: &SessionId, extent: Extent) -> Result<(), BundleError> {
+        let parts = list_sessions(self.journal, root, extent)?;
         let redacted = self.redact.is_some();
-        self.line(&BundleHeader { hansard_bundle: BUNDLE_FORMAT, root: root.clone(), redacted })?;
+        self.write_line(&BundleHeader {
+            hansard_bundle: BUNDLE_FORMAT,
+            root: root.clone(),
+            redacted,
+        })?;
         for part in parts {
-            self.session(part)?;
+            self.write_session(part)?;
         }
         if !redacted {
             for id in std::mem::take(&mut self.artifacts) {
@@ -60,12 +64,12 @@ impl Exporter<'_> {
         }
         let events = self.events;
         // The last line carries the count, so that the importer notices a file that was cut off.
-        self.line(&BundleLine::End { events })?;
+        self.write_line(&BundleLine::End { events })?;
         self.out.flush()?;
         Ok(())
     }
 
-    fn session(&mut self, part: BundleSession) -> Result<(), BundleError> {
+    fn write_session(&mut self, part: BundleSession) -> Result<(), BundleError> {
         let BundleSession { mut ancestry, inherited_seq, up_to_seq } = part;
         // Strict: a bundle with a damaged event left out would look complete in the other journal.
         let own = Selection::after(inherited_seq).up_to(up_to_seq).strict();
@@ -75,7 +79,7 @@ impl Exporter<'_> {
             // A fork that was given its own copy of what it shows is older than its journal says.
             ancestry.created_at = first.created_at;
         }
-        self.line(&BundleLine::Session { ancestry, up_to_seq })?;
+        self.write_line(&BundleLine::Session { ancestry, up_to_seq })?;
         for event in events {
             let mut event = event.map_err(SessionError::from)?;
             self.artifacts.extend(event.artifact_ids());
@@ -91,14 +95,14 @@ impl Exporter<'_> {
 
     fn artifact(&mut self, id: String) -> Result<(), BundleError> {
         match self.journal.artifacts().read(&id) {
-            Ok(bytes) => self.line(&BundleLine::Artifact { id, body: BASE64.encode(bytes) }),
+            Ok(bytes) => self.write_line(&BundleLine::Artifact { id, body: BASE64.encode(bytes) }),
             // A reference to a file outside has no body to export.
             Err(ArtifactError::ArtifactNotFound(_) | ArtifactError::BadArtifactId(_)) => Ok(()),
             Err(error) => Err(SessionError::from(error).into()),
         }
     }
 
-    fn line(&mut self, line: &impl Serialize) -> Result<(), BundleError> {
+    fn write_line(&mut self, line: &impl Serialize) -> Result<(), BundleError> {
         serde_json::to_writer(&mut *self.out, line).map_err(std::io::Error::from)?;
         self.out.write_all(b"\n")?;
         Ok(())
@@ -135,7 +139,7 @@ impl BundleSession {
 }
 
 /// The sessions of a bundle, parents first: what the root stands on, the root, its descendants.
-fn parts(
+fn list_sessions(
     journal: &Journal,
     root: &SessionId,
     extent: Extent,

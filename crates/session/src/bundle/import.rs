@@ -16,7 +16,7 @@ use crate::SessionError;
 ///
 /// A session that was deleted here is not brought back: the bundle is refused.
 pub fn import(journal: &Journal, bundle: &mut dyn BufRead) -> Result<Imported, BundleError> {
-    let bundle = Bundle::read(bundle)?;
+    let bundle = Bundle::read_from(bundle)?;
     let mut imported = Imported {
         sessions: bundle.sessions.len() as u64,
         artifacts: bundle.artifacts.len() as u64,
@@ -124,10 +124,11 @@ impl IncomingSession {
 }
 
 impl Bundle {
-    fn read(input: &mut dyn BufRead) -> Result<Bundle, BundleError> {
+    fn read_from(input: &mut dyn BufRead) -> Result<Bundle, BundleError> {
         let mut lines = input.lines();
         let first = lines.next().transpose()?.unwrap_or_default();
-        let header: BundleHeader = serde_json::from_str(&first).map_err(|error| bad(1, &error))?;
+        let header: BundleHeader =
+            serde_json::from_str(&first).map_err(|error| bad_line(1, &error))?;
         if header.hansard_bundle > BUNDLE_FORMAT {
             let found = header.hansard_bundle;
             return Err(BundleError::NewerFormat { found, supported: BUNDLE_FORMAT });
@@ -142,7 +143,7 @@ impl Bundle {
                 continue;
             }
             if announced.is_some() {
-                return Err(bad(number, &"it stands behind the end"));
+                return Err(bad_line(number, &"it stands behind the end"));
             }
             // Events are most of a bundle. The first member tells them apart without parsing a line
             // twice.
@@ -151,10 +152,10 @@ impl Bundle {
                 bundle.take_event(&line, number)?;
                 continue;
             }
-            match serde_json::from_str(&line).map_err(|error| bad(number, &error))? {
+            match serde_json::from_str(&line).map_err(|error| bad_line(number, &error))? {
                 BundleLine::Session { ancestry, .. } => bundle.take_session(ancestry, number)?,
                 BundleLine::Artifact { id, body } => {
-                    let bytes = BASE64.decode(body).map_err(|error| bad(number, &error))?;
+                    let bytes = BASE64.decode(body).map_err(|error| bad_line(number, &error))?;
                     bundle.artifacts.push((id, bytes));
                 }
                 BundleLine::End { events } => announced = Some(events),
@@ -170,29 +171,29 @@ impl Bundle {
     fn take_session(&mut self, ancestry: Ancestry, number: u64) -> Result<(), BundleError> {
         if !self.named.insert(ancestry.session_id.clone()) {
             let why = format!("session `{}` stands twice", ancestry.session_id);
-            return Err(bad(number, &why));
+            return Err(bad_line(number, &why));
         }
         self.sessions.push(IncomingSession { ancestry, events: Vec::new(), facts: HashSet::new() });
         Ok(())
     }
 
     fn take_event(&mut self, line: &str, number: u64) -> Result<(), BundleError> {
-        let event = Event::decode(line).map_err(|error| bad(number, &error))?;
+        let event = Event::decode(line).map_err(|error| bad_line(number, &error))?;
         let session = self.sessions.last_mut();
         // Events follow the line of their session, so they belong to the last one.
         let session = session.filter(|session| session.ancestry.session_id == event.session_id);
         let Some(session) = session else {
             let why = format!("it belongs to session `{}`, which is not open", event.session_id);
-            return Err(bad(number, &why));
+            return Err(bad_line(number, &why));
         };
         let last = session.events.last().map(|last| last.seq);
         // Checked: a hostile bundle may number an event with the largest number there is.
         if let Some(last) = last.filter(|last| last.checked_add(1) != Some(event.seq)) {
             let why = format!("event {} stands behind event {last}", event.seq);
-            return Err(bad(number, &why));
+            return Err(bad_line(number, &why));
         }
         if !session.facts.insert(event.id.tail()) {
-            return Err(bad(number, &format!("event {} stands twice", event.id)));
+            return Err(bad_line(number, &format!("event {} stands twice", event.id)));
         }
         session.events.push(event);
         Ok(())
@@ -208,6 +209,6 @@ impl Bundle {
     }
 }
 
-fn bad(line: u64, why: &dyn std::fmt::Display) -> BundleError {
+fn bad_line(line: u64, why: &dyn std::fmt::Display) -> BundleError {
     BundleError::BadLine { line, why: why.to_string() }
 }

@@ -6,7 +6,7 @@ use event::{ChildStatus, Event};
 use serde::{Deserialize, Serialize};
 
 use super::{Oddity, Opened, give_up_oldest};
-use crate::children::{ChildRef, ChildStep, is_open, step};
+use crate::children::{ChildRef, ChildStep, child_step, is_child_open};
 
 /// Children remembered after their end, to know a late event for what it is. One forgotten counts
 /// as never heard of; the hosted door looks it up in the log instead.
@@ -50,9 +50,9 @@ impl OpenChildren {
     }
 
     pub(crate) fn apply(&mut self, event: &Event) -> Result<(), Oddity> {
-        let Some(named) = ChildRef::read(event) else { return Ok(()) };
-        match step(self.status(&named.child_id), &event.kind) {
-            ChildStep::To(status) => self.set(event, named, status)?,
+        let Some(named) = ChildRef::from_draft(event) else { return Ok(()) };
+        match child_step(self.status(&named.child_id), &event.kind) {
+            ChildStep::To(status) => self.set_status(event, named, status)?,
             ChildStep::Illegal { from } => {
                 let why =
                     format!("child `{}` is {from}; `{}` cannot follow", named.child_id, event.kind);
@@ -63,12 +63,17 @@ impl OpenChildren {
         Ok(())
     }
 
-    fn set(&mut self, event: &Event, named: ChildRef, status: ChildStatus) -> Result<(), Oddity> {
+    fn set_status(
+        &mut self,
+        event: &Event,
+        named: ChildRef,
+        status: ChildStatus,
+    ) -> Result<(), Oddity> {
         let id = named.child_id.clone();
-        if !is_open(&status) {
+        if !is_child_open(&status) {
             // An end of a child that was never heard of is remembered too: it makes later events
             // odd.
-            self.end(id, status);
+            self.end_child(id, status);
             return Ok(());
         }
         // A later event of a known child must not move the place where it was opened.
@@ -89,7 +94,7 @@ impl OpenChildren {
         }
     }
 
-    fn end(&mut self, child_id: String, status: ChildStatus) {
+    fn end_child(&mut self, child_id: String, status: ChildStatus) {
         self.open.remove(&child_id);
         // `completed` may be followed by `merged`; the child must not take two places in the list.
         self.ended.retain(|(ended, _)| *ended != child_id);

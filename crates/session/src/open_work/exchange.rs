@@ -45,7 +45,7 @@ pub struct StartedCall {
 impl OpenCall {
     /// The key under which this call is run: the recorded one, else derived from where its answer
     /// was first recorded.
-    pub fn key(&self, answer: &ForkOrigin) -> String {
+    pub fn execution_key(&self, answer: &ForkOrigin) -> String {
         match &self.idempotency_key {
             Some(key) => key.clone(),
             None => idempotency_key(answer, &self.tool, self.index, &self.input_digest),
@@ -80,7 +80,7 @@ impl Exchange {
     }
 
     /// Where the current answer was recorded, as far as this session can tell.
-    pub(crate) fn origin(&self, session_id: &SessionId) -> Option<ForkOrigin> {
+    pub(crate) fn answer_origin(&self, session_id: &SessionId) -> Option<ForkOrigin> {
         let answer = self.answer.as_ref()?;
         Some(answer.origin.clone().unwrap_or_else(|| ForkOrigin {
             session_id: session_id.clone(),
@@ -100,11 +100,11 @@ impl Exchange {
         by_key.or_else(|| self.calls.iter().position(fits))
     }
 
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close_answer(&mut self) {
         *self = Exchange::default();
     }
 
-    pub(crate) fn answer(&mut self, event: &Event, part: &AnswerPart) {
+    pub(crate) fn apply_answer(&mut self, event: &Event, part: &AnswerPart) {
         let goes_on = self
             .answer
             .as_ref()
@@ -122,12 +122,12 @@ impl Exchange {
             });
         }
         if let Some(call) = &part.call {
-            self.call(event, call);
+            self.apply_call(event, call);
         }
     }
 
-    fn call(&mut self, event: &Event, call: &ToolCall) {
-        // `answer` is the only caller and has opened the answer just before.
+    fn apply_call(&mut self, event: &Event, call: &ToolCall) {
+        // `apply_answer` is the only caller and has opened the answer just before.
         let answer = self.answer.as_mut().expect("a call is part of an answer");
         let index = call.index.unwrap_or(answer.calls_count);
         // Counted before the checks below, so that the keys of later calls do not depend on what is
@@ -148,7 +148,7 @@ impl Exchange {
         });
     }
 
-    pub(crate) fn started(&mut self, event: &Event) {
+    pub(crate) fn apply_start(&mut self, event: &Event) {
         let Some(started) = event.readable::<ToolStarted>() else { return };
         let key = Some(started.idempotency_key).filter(|key| !key.is_empty());
         let Some(place) = self.start_position(&started.call_id, key.as_deref()) else { return };
@@ -172,14 +172,14 @@ impl Exchange {
         self.calls.iter().position(waiting).or(Some(place))
     }
 
-    pub(crate) fn delta(&mut self, event: &Event) {
+    pub(crate) fn apply_delta(&mut self, event: &Event) {
         let Some(delta) = event.readable::<ToolDelta>() else { return };
         if let Some(place) = self.position(&delta.call_id, None) {
             self.calls[place].delta_at = Some(event.created_at);
         }
     }
 
-    pub(crate) fn result(&mut self, event: &Event) {
+    pub(crate) fn apply_result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
         if let Some(place) = self.position(&result.call_id, result.idempotency_key.as_deref()) {
             self.calls.remove(place);
@@ -191,7 +191,7 @@ impl Exchange {
     }
 
     /// Applies an amendment of a call that is still open.
-    pub(crate) fn amend(&mut self, first: EventId, event: &Event) {
+    pub(crate) fn apply_amendment(&mut self, first: EventId, event: &Event) {
         let Some(call) = self.calls.iter_mut().find(|call| call.opened.event_id == first) else {
             return;
         };

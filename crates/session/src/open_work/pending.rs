@@ -55,7 +55,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Everything waited for, oldest first.
-    pub(crate) fn list(&self) -> Vec<Waiting> {
+    pub(crate) fn list_waiting(&self) -> Vec<Waiting> {
         let entry = |family, id: &String, since: &Opened, expires_at| Waiting {
             family,
             id: id.clone(),
@@ -79,7 +79,7 @@ impl Pending {
     pub(crate) fn requested(&mut self, event: &Event) -> Result<(), Oddity> {
         let Some(request) = event.readable::<ApprovalRequested>() else { return Ok(()) };
         if self.approvals.contains_key(&request.approval_id) {
-            return Err(odd(event, "approval", &request.approval_id, "is already open"));
+            return Err(make_oddity(event, "approval", &request.approval_id, "is already open"));
         }
         let approval = OpenApproval {
             opened: Opened::from_event(event),
@@ -87,7 +87,9 @@ impl Pending {
             call_id: request.call_id,
             expires_at: request.expires_at,
         };
-        insert(&mut self.approvals, event, request.approval_id, approval, |open| open.opened.seq)
+        insert_bounded(&mut self.approvals, event, request.approval_id, approval, |open| {
+            open.opened.seq
+        })
     }
 
     pub(crate) fn resolved(&mut self, event: &Event) -> Result<(), Oddity> {
@@ -103,41 +105,41 @@ impl Pending {
     fn end_approval(&mut self, event: &Event, id: &str) -> Result<(), Oddity> {
         match self.approvals.remove(id) {
             Some(_) => Ok(()),
-            None => Err(odd(event, "approval", id, "is not open")),
+            None => Err(make_oddity(event, "approval", id, "is not open")),
         }
     }
 
     pub(crate) fn wait_started(&mut self, event: &Event) -> Result<(), Oddity> {
         let Some(wait) = event.readable::<WaitStarted>() else { return Ok(()) };
         if self.waits.contains_key(&wait.wait_id) {
-            return Err(odd(event, "wait", &wait.wait_id, "is already open"));
+            return Err(make_oddity(event, "wait", &wait.wait_id, "is already open"));
         }
         let open = OpenWait {
             opened: Opened::from_event(event),
             reason: wait.reason,
             external_id: wait.external_id,
         };
-        insert(&mut self.waits, event, wait.wait_id, open, |open| open.opened.seq)
+        insert_bounded(&mut self.waits, event, wait.wait_id, open, |open| open.opened.seq)
     }
 
     pub(crate) fn wait_resolved(&mut self, event: &Event) -> Result<(), Oddity> {
         let Some(wait) = event.readable::<WaitResolved>() else { return Ok(()) };
         match self.waits.remove(&wait.wait_id) {
             Some(_) => Ok(()),
-            None => Err(odd(event, "wait", &wait.wait_id, "is not open")),
+            None => Err(make_oddity(event, "wait", &wait.wait_id, "is not open")),
         }
     }
 
-    pub(crate) fn input(&mut self, event: &Event) -> Result<(), Oddity> {
+    pub(crate) fn apply_input(&mut self, event: &Event) -> Result<(), Oddity> {
         let Some(input) = event.readable::<ExternalInput>() else { return Ok(()) };
         match input.status {
-            InputStatus::Pending => self.ask(event, input),
+            InputStatus::Pending => self.open_question(event, input),
             InputStatus::Received | InputStatus::Canceled => {
                 let taken = self.question.take_if(|open| open.request_id == input.request_id);
                 match taken {
                     Some(_) => Ok(()),
                     // A late answer must not be taken for the question that is open now.
-                    None => Err(odd(event, "question", &input.request_id, "is not open")),
+                    None => Err(make_oddity(event, "question", &input.request_id, "is not open")),
                 }
             }
             // A status of a newer version says nothing about whether the question is over.
@@ -146,21 +148,21 @@ impl Pending {
     }
 
     /// Only one question is open at a time, so a second one means that the first was given up.
-    fn ask(&mut self, event: &Event, input: ExternalInput) -> Result<(), Oddity> {
+    fn open_question(&mut self, event: &Event, input: ExternalInput) -> Result<(), Oddity> {
         let question = OpenQuestion {
             request_id: input.request_id,
             opened: Opened::from_event(event),
             prompt: input.prompt,
         };
         match self.question.replace(question) {
-            Some(old) => Err(odd(event, "question", &old.request_id, "was never answered")),
+            Some(old) => Err(make_oddity(event, "question", &old.request_id, "was never answered")),
             None => Ok(()),
         }
     }
 }
 
 /// Adds an open request, giving up the oldest where there are too many.
-fn insert<T>(
+fn insert_bounded<T>(
     open: &mut BTreeMap<String, T>,
     event: &Event,
     id: String,
@@ -170,11 +172,13 @@ fn insert<T>(
     // The new request has the highest number, so it is never the one that is given up.
     open.insert(id, request);
     match give_up_oldest(open, seq) {
-        Some(oldest) => Err(odd(event, "request", &oldest, "is given up: too many are open")),
+        Some(oldest) => {
+            Err(make_oddity(event, "request", &oldest, "is given up: too many are open"))
+        }
         None => Ok(()),
     }
 }
 
-fn odd(event: &Event, what: &str, id: &str, why: &str) -> Oddity {
+fn make_oddity(event: &Event, what: &str, id: &str, why: &str) -> Oddity {
     Oddity::new(event, format!("{what} `{id}` {why}"))
 }

@@ -42,7 +42,7 @@ struct TurnBuilder {
 enum OpenTurn {
     None,
     /// Its start is recorded, so its end will be recorded too.
-    AmendedEvent,
+    Recorded,
     /// It began with a prompt and ends with the next.
     Implied,
 }
@@ -87,19 +87,25 @@ impl Builder {
         // Children have no place in a step; they are listed beside the turns.
         self.children.apply(event);
         let read = match event.kind {
-            Kind::SessionStarted => read(event, |started| self.session_started(event, started)),
-            Kind::TurnStarted => read(event, |started| self.turn_started(event, started)),
-            Kind::TurnCompleted => read(event, |completed| self.turn_completed(event, completed)),
-            Kind::StepStarted => read(event, |started| self.step_started(event, started)),
-            Kind::StepCompleted => read(event, |completed| self.step_completed(event, completed)),
-            Kind::Retry => read(event, |retry| self.retry(retry)),
-            Kind::UserPrompt => read(event, |prompt| self.prompt(event, prompt)),
-            Kind::ContextAdded => read(event, |context| self.context(event, context)),
-            Kind::ToolResult => read(event, |result| self.result(event, result, cost)),
+            Kind::SessionStarted => {
+                with_payload(event, |started| self.session_started(event, started))
+            }
+            Kind::TurnStarted => with_payload(event, |started| self.turn_started(event, started)),
+            Kind::TurnCompleted => {
+                with_payload(event, |completed| self.turn_completed(event, completed))
+            }
+            Kind::StepStarted => with_payload(event, |started| self.step_started(event, started)),
+            Kind::StepCompleted => {
+                with_payload(event, |completed| self.step_completed(event, completed))
+            }
+            Kind::Retry => with_payload(event, |retry| self.add_retry(retry)),
+            Kind::UserPrompt => with_payload(event, |prompt| self.add_prompt(event, prompt)),
+            Kind::ContextAdded => with_payload(event, |context| self.add_context(event, context)),
+            Kind::ToolResult => with_payload(event, |result| self.add_result(event, result, cost)),
             Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
-                match AnswerPart::read(event) {
+                match AnswerPart::from_draft(event) {
                     Some(part) => {
-                        self.answer(event, part, cost);
+                        self.add_answer(event, part, cost);
                         Ok(())
                     }
                     None => Err("it cannot be read".to_owned()),
@@ -109,7 +115,7 @@ impl Builder {
             _ => Ok(()),
         };
         if let Err(why) = read {
-            self.skip(event, why);
+            self.skip_event(event, why);
         }
     }
 
@@ -120,7 +126,7 @@ impl Builder {
             .into_iter()
             .map(|turn| RunTurn { steps: steps(turn.steps), ..turn.turn })
             .collect();
-        self.run.pending_input = arrange(self.gathered);
+        self.run.pending_input = prefix_first(self.gathered);
         self.run.children = self.children.finish();
         self.run.last_seq = last_seq;
         self.run.tree_cost = self.run.total_cost;
@@ -137,12 +143,12 @@ impl Builder {
     }
 
     fn turn_started(&mut self, event: &Event, started: TurnStarted) {
-        self.agent(started.agent_id);
-        self.open_turn(event, OpenTurn::AmendedEvent);
+        self.set_agent(started.agent_id);
+        self.open_turn(event, OpenTurn::Recorded);
     }
 
     fn turn_completed(&mut self, event: &Event, completed: TurnCompleted) {
-        self.agent(completed.agent_id);
+        self.set_agent(completed.agent_id);
         let same = |turn: &TurnBuilder| {
             event.turn_id.is_none()
                 // Many agents write no turn ids; a missing one fits every turn.
@@ -151,7 +157,7 @@ impl Builder {
         };
         // A turn that failed before anything else was recorded is one all the same.
         if self.turn == OpenTurn::None || !self.turns.last().is_some_and(same) {
-            self.open_turn(event, OpenTurn::AmendedEvent);
+            self.open_turn(event, OpenTurn::Recorded);
         }
         let turn = &mut self.turns.last_mut().expect("one was just opened or is open").turn;
         turn.usage = completed.usage;
@@ -163,12 +169,12 @@ impl Builder {
     }
 
     fn step_started(&mut self, event: &Event, started: StepStarted) {
-        self.agent(started.agent_id);
+        self.set_agent(started.agent_id);
         self.begun_at = Some(event.created_at);
     }
 
     fn step_completed(&mut self, event: &Event, completed: StepCompleted) {
-        self.agent(completed.agent_id);
+        self.set_agent(completed.agent_id);
         // One that ended without an answer is no step of the run.
         if self.begun_at.take().is_some() {
             return;
@@ -179,10 +185,10 @@ impl Builder {
         let begun_at = step.begun_at.take();
         let metrics = step.metrics();
         metrics.usage = completed.usage;
-        metrics.duration_ms = begun_at.map(|begun_at| millis(begun_at, event.created_at));
+        metrics.duration_ms = begun_at.map(|begun_at| millis_between(begun_at, event.created_at));
     }
 
-    fn retry(&mut self, retry: Retry) {
+    fn add_retry(&mut self, retry: Retry) {
         let current = self.turns.last_mut().and_then(|turn| turn.steps.last_mut());
         match current {
             // Tools run after the answer, so their retries belong to the step that is there.
@@ -193,7 +199,7 @@ impl Builder {
         }
     }
 
-    fn prompt(&mut self, event: &Event, prompt: UserPrompt) {
+    fn add_prompt(&mut self, event: &Event, prompt: UserPrompt) {
         // A turn with a recorded start goes on: users send prompts in the middle of it.
         if self.turn == OpenTurn::Implied {
             self.turn = OpenTurn::None;
@@ -202,7 +208,7 @@ impl Builder {
         self.gathered.push(RunInput::from_event(event, "user", prompt.content));
     }
 
-    fn context(&mut self, event: &Event, context: ContextAdded) {
+    fn add_context(&mut self, event: &Event, context: ContextAdded) {
         let mut input = RunInput::from_event(event, "user", Content::default());
         input.context_kind = Some(context.kind());
         input.placement = Some(context.placement());
@@ -210,7 +216,7 @@ impl Builder {
         self.gathered.push(input);
     }
 
-    fn answer(&mut self, event: &Event, part: AnswerPart, cost: Cost) {
+    fn add_answer(&mut self, event: &Event, part: AnswerPart, cost: Cost) {
         let named = (!part.message_id.is_empty()).then(|| self.answers.get(&part.message_id));
         let current = self.turns.len().checked_sub(1).and_then(|turn| {
             let step = self.turns[turn].steps.len().checked_sub(1)?;
@@ -223,7 +229,7 @@ impl Builder {
             None => self.open_step(event, &part),
         };
         let step = &mut self.turns[place.0].steps[place.1];
-        step.part(event, cost);
+        step.add_part(event, cost);
         if let Some(call) = part.call {
             self.calls.insert(call.call_id, place);
         }
@@ -239,7 +245,7 @@ impl Builder {
             // Agents that record no turns still have them, from prompt to prompt.
             self.open_turn(event, OpenTurn::Implied);
         }
-        let input = arrange(std::mem::take(&mut self.gathered));
+        let input = prefix_first(std::mem::take(&mut self.gathered));
         let mut step = StepBuilder::new(event, part.message_id.clone(), input);
         step.begun_at = self.begun_at.take();
         step.metrics().retries = std::mem::take(&mut self.retries);
@@ -253,21 +259,21 @@ impl Builder {
         place
     }
 
-    fn result(&mut self, event: &Event, result: ToolResult, cost: Cost) {
+    fn add_result(&mut self, event: &Event, result: ToolResult, cost: Cost) {
         let last = self.turns.iter().rposition(|turn| !turn.steps.is_empty());
         let last = last.map(|turn| (turn, self.turns[turn].steps.len() - 1));
         // A result of an unknown call is most likely about the last answer; without any it has no
         // place.
         let Some((turn, step)) = self.calls.get(&result.call_id).copied().or(last) else {
-            self.skip(event, "it stands before any answer".to_owned());
+            self.skip_event(event, "it stands before any answer".to_owned());
             return;
         };
         self.close_answer();
-        let mut input = RunInput::from_event(event, "tool", shown(&result));
+        let mut input = RunInput::from_event(event, "tool", shown_content(&result));
         input.call_id = Some(result.call_id.clone());
         // The result is an input of the next step and a result of this one.
         self.gathered.push(input);
-        self.turns[turn].steps[step].result(event, result, cost);
+        self.turns[turn].steps[step].add_result(event, result, cost);
     }
 
     fn open_turn(&mut self, event: &Event, open: OpenTurn) {
@@ -282,13 +288,13 @@ impl Builder {
         }
     }
 
-    fn agent(&mut self, agent_id: String) {
+    fn set_agent(&mut self, agent_id: String) {
         if self.run.agent_id.is_none() {
             self.run.agent_id = Some(agent_id).filter(|agent_id| !agent_id.trim().is_empty());
         }
     }
 
-    fn skip(&mut self, event: &Event, why: String) {
+    fn skip_event(&mut self, event: &Event, why: String) {
         let (event_id, seq, kind) = (event.id, event.seq, event.kind.clone());
         self.run.skipped.push(Skipped { event_id, seq, kind, why });
     }
@@ -310,21 +316,21 @@ impl RunInput {
 }
 
 /// Prefix context first, the rest as it came.
-fn arrange(mut input: Vec<RunInput>) -> Vec<RunInput> {
+fn prefix_first(mut input: Vec<RunInput>) -> Vec<RunInput> {
     // The sort is stable, and `false` comes first.
     input.sort_by_key(|input| input.placement != Some(Placement::Prefix));
     input
 }
 
 /// What the model got of a result.
-fn shown(result: &ToolResult) -> Content {
+fn shown_content(result: &ToolResult) -> Content {
     let text = result.shown.clone().or_else(|| result.output_text()).or(result.error.clone());
     let mut parts = text.map(|text| Content::text(text).0).unwrap_or_default();
     parts.extend(result.parts.iter().cloned());
     Content(parts)
 }
 
-fn read<P: Payload>(event: &Event, take: impl FnOnce(P)) -> Result<(), String> {
+fn with_payload<P: Payload>(event: &Event, take: impl FnOnce(P)) -> Result<(), String> {
     match event.payload::<P>() {
         Ok(payload) => {
             payload.map(take);
@@ -334,6 +340,6 @@ fn read<P: Payload>(event: &Event, take: impl FnOnce(P)) -> Result<(), String> {
     }
 }
 
-fn millis(from: Time, to: Time) -> u64 {
+fn millis_between(from: Time, to: Time) -> u64 {
     ((to.nanos() - from.nanos()) / 1_000_000).clamp(0, i128::from(u64::MAX)) as u64
 }

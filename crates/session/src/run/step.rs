@@ -42,7 +42,7 @@ impl StepBuilder {
         }
     }
 
-    pub(super) fn part(&mut self, event: &Event, cost: Cost) {
+    pub(super) fn add_part(&mut self, event: &Event, cost: Cost) {
         self.step.cost += cost;
         if let Some(message) = event.readable::<AssistantMessage>() {
             self.messages.push((message.block, message.content.0));
@@ -60,7 +60,7 @@ impl StepBuilder {
         }
     }
 
-    pub(super) fn result(&mut self, event: &Event, result: ToolResult, cost: Cost) {
+    pub(super) fn add_result(&mut self, event: &Event, result: ToolResult, cost: Cost) {
         self.step.cost += cost;
         self.step.results.push(RunResult { event_id: event.id, seq: event.seq, result });
     }

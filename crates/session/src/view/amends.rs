@@ -14,14 +14,14 @@ pub(crate) struct Amends {
 
 impl Amends {
     /// Notes that event `seq`, newer than all before, amends `target`.
-    pub(crate) fn add(&mut self, seq: u64, target: u64) {
-        let place = self.place(target);
+    pub(crate) fn add_amend(&mut self, seq: u64, target: u64) {
+        let place = self.place_of(target);
         self.place_of.insert(seq, place);
         self.newest.insert(place, seq);
     }
 
     /// The place where event `seq` is shown.
-    pub(crate) fn place(&self, seq: u64) -> u64 {
+    pub(crate) fn place_of(&self, seq: u64) -> u64 {
         self.place_of.get(&seq).copied().unwrap_or(seq)
     }
 

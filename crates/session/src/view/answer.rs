@@ -60,7 +60,7 @@ pub(crate) struct PlacedEvent<'a> {
 
 impl<'a> PlacedEvent<'a> {
     /// An event that speaks for itself, where it stands.
-    pub(crate) fn plain(event: &'a Event) -> PlacedEvent<'a> {
+    pub(crate) fn in_place(event: &'a Event) -> PlacedEvent<'a> {
         PlacedEvent { event, place: event.seq, replaced: None, is_dormant: false }
     }
 }
@@ -82,12 +82,12 @@ impl AnswerBuilder {
     }
 
     /// Forgets the calls that wait: the talk has moved on since.
-    pub(crate) fn reopen(&mut self) {
+    pub(crate) fn forget_calls(&mut self) {
         self.open_from = self.parts.len();
     }
 
     /// Adds a message, thinking or call; anything else is no part of an answer.
-    pub(crate) fn add(&mut self, said: Contribution, spoken: PlacedEvent<'_>) {
+    pub(crate) fn add_part(&mut self, said: Contribution, spoken: PlacedEvent<'_>) {
         let (block, body) = match said {
             Contribution::Message(message) => {
                 let content = match spoken.replaced {
@@ -119,37 +119,37 @@ impl AnswerBuilder {
     }
 
     /// Notes the start of a call; one that fits none is ignored.
-    pub(crate) fn start(&mut self, started: ToolStarted, place: u64) {
+    pub(crate) fn note_start(&mut self, started: ToolStarted, place: u64) {
         let free = self.open_call(&started.call_id, |call| call.start.is_none());
         if let Ok(call) = free {
             call.start = Some((place, started));
             if let Some((result, entry)) = call.result.take() {
                 // A start may be recorded behind the result of its call. The note is worded again
                 // with it.
-                call.answer(result, entry.as_ref().clone());
+                call.set_result(result, entry.as_ref().clone());
             }
         }
     }
 
     /// Gives the result to the first call of its id that has none, or says why it cannot.
-    pub(crate) fn result(
+    pub(crate) fn add_result(
         &mut self,
         result: ToolResult,
         spoken: PlacedEvent<'_>,
     ) -> Result<(), Why> {
         let call = self.open_call(&result.call_id, |call| call.result.is_none())?;
         let content = result_content(&result, spoken.replaced);
-        let mut entry = HistoryEntry::said_by(spoken.event, spoken.place, Role::Tool, content);
+        let mut entry = HistoryEntry::from_speech(spoken.event, spoken.place, Role::Tool, content);
         entry.replaced.extend(spoken.replaced.cloned());
         // The entry has the text; what is kept of the result only words the note.
         let spare = ToolResult { output: None, shown: None, parts: Vec::new(), ..result };
-        call.answer(spare, entry);
+        call.set_result(spare, entry);
         self.is_awake |= !spoken.is_dormant;
         Ok(())
     }
 
     /// The entries of the answer as it stands, and what had to be left out.
-    pub(crate) fn render(
+    pub(crate) fn render_into(
         &mut self,
         entries: &mut Vec<Arc<HistoryEntry>>,
         repairs: &mut Vec<Repair>,
@@ -158,10 +158,10 @@ impl AnswerBuilder {
         if !self.is_awake {
             return;
         }
-        let content = self.content();
+        let content = self.joined_content();
         let Some(first) = self.parts.first() else { return };
         let mut answer =
-            HistoryEntry::derived(first.kind.clone(), Role::Assistant, Content::default());
+            HistoryEntry::without_event(first.kind.clone(), Role::Assistant, Content::default());
         answer.event_id = Some(first.event_id);
         answer.seq = Some(first.seq);
         answer.sources = self.parts.iter().map(|part| part.place).collect();
@@ -201,7 +201,7 @@ impl AnswerBuilder {
         entries.append(&mut results);
     }
 
-    fn content(&mut self) -> Arc<Content> {
+    fn joined_content(&mut self) -> Arc<Content> {
         let content = self.content.get_or_insert_with(|| {
             let messages =
                 in_block_order(&self.parts).into_iter().filter_map(|part| match &part.body {
@@ -240,7 +240,7 @@ impl AnswerBuilder {
 }
 
 impl AnswerCall {
-    fn answer(&mut self, result: ToolResult, mut entry: HistoryEntry) {
+    fn set_result(&mut self, result: ToolResult, mut entry: HistoryEntry) {
         let (place, start) = self.start.as_ref().map(|(place, start)| (*place, start)).unzip();
         entry.note = Some(ToolNote::new(&self.call, start, &result));
         entry.sources.extend(place);

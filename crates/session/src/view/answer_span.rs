@@ -4,7 +4,7 @@ use event::{Event, Kind};
 use journal::ReadError;
 
 use super::amends::Amends;
-use super::contribution::{Contribution, joins};
+use super::contribution::{Contribution, joins_answer};
 use super::log::EventLog;
 use super::path::{Path, Range};
 
@@ -65,18 +65,19 @@ impl AnswerSpan {
                 (to_seq, window) = (from_seq - 1, window * 2);
             }
         }
-        // Parts without ids look alike from behind. Read forwards, `joins` tells their answers
-        // apart.
-        Ok(AnswerSpan::last_of(back.into_iter().rev()))
+        // Parts without ids look alike from behind. Read forwards, `joins_answer` tells their
+        // answers apart.
+        Ok(AnswerSpan::last_span(back.into_iter().rev()))
     }
 
     /// Returns the last span of events without prompts.
-    fn last_of(talk: impl Iterator<Item = PlacedContribution>) -> AnswerSpan {
+    fn last_span(talk: impl Iterator<Item = PlacedContribution>) -> AnswerSpan {
         let mut span = AnswerSpan::default();
         let mut open: Option<(String, bool)> = None;
         for PlacedContribution { place, said, .. } in talk {
             if let Some(id) = said.message_id() {
-                if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
+                if !open.as_ref().is_some_and(|(open, answered)| joins_answer(open, *answered, id))
+                {
                     span = AnswerSpan::default();
                     open = Some((id.to_owned(), false));
                 }
@@ -104,7 +105,7 @@ impl AnswerSpan {
     }
 
     /// Returns the span if one of its calls has no result.
-    pub(crate) fn open(self) -> Option<AnswerSpan> {
+    pub(crate) fn if_open(self) -> Option<AnswerSpan> {
         (!self.waiting.is_empty()).then_some(self)
     }
 }

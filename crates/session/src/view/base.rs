@@ -94,13 +94,13 @@ impl Bases {
 
     /// Chooses the base of the path to `to_seq`: the newest usable compaction, and on top of it the
     /// newest usable snapshot.
-    pub(crate) fn choose(&self, path: &Path, to_seq: u64) -> Chosen {
-        let ranges = path.ranges(0, to_seq);
-        let is_on_path = |seq| covers(&ranges, seq);
+    pub(crate) fn choose_base(&self, path: &Path, to_seq: u64) -> Chosen {
+        let ranges = path.ranges_between(0, to_seq);
+        let is_on_path = |seq| contains_seq(&ranges, seq);
         let mut chosen = Chosen::default();
         let back = || self.0.iter().rev().filter(|base| is_on_path(base.seq));
         for base in back().filter(|base| base.kind == BaseKind::Compaction) {
-            match base.usable(&is_on_path) {
+            match base.usable_root(&is_on_path) {
                 Ok(root) => {
                     chosen.compaction = Some(root);
                     break;
@@ -121,7 +121,7 @@ impl Bases {
                 Cutoff::At(_) | Cutoff::NotFound if base_seq != below.seq => {
                     Err(Some(Why::StaleSnapshot))
                 }
-                _ => base.usable(&is_on_path),
+                _ => base.usable_root(&is_on_path),
             };
             match usable {
                 Ok(root) if root.cutoff_seq >= below.cutoff_seq => {
@@ -129,7 +129,7 @@ impl Bases {
                     chosen.root = match adds_to {
                         // 0 stands for no base below. `get` finds none, and the history is read
                         // from the beginning.
-                        Some(seq) => self.get(seq).and_then(Base::root),
+                        Some(seq) => self.get(seq).and_then(Base::as_root),
                         None => Some(root),
                     };
                     break;
@@ -143,14 +143,14 @@ impl Bases {
 }
 
 impl Base {
-    pub(crate) fn root(&self) -> Option<BaseRoot> {
+    pub(crate) fn as_root(&self) -> Option<BaseRoot> {
         match self.cutoff {
             Cutoff::At(cutoff_seq) => Some(BaseRoot { seq: self.seq, cutoff_seq }),
             Cutoff::NotFound | Cutoff::Unreadable => None,
         }
     }
 
-    fn usable(&self, is_on_path: &dyn Fn(u64) -> bool) -> Result<BaseRoot, Option<Why>> {
+    fn usable_root(&self, is_on_path: &dyn Fn(u64) -> bool) -> Result<BaseRoot, Option<Why>> {
         match self.cutoff {
             Cutoff::Unreadable => Err(None),
             Cutoff::NotFound => Err(Some(Why::CutoffNotFound)),
@@ -162,7 +162,7 @@ impl Base {
 }
 
 /// Whether one of the ascending ranges holds `seq`.
-pub(crate) fn covers(ranges: &[Range], seq: u64) -> bool {
+pub(crate) fn contains_seq(ranges: &[Range], seq: u64) -> bool {
     let at = ranges.partition_point(|range| range.to_seq < seq);
     ranges.get(at).is_some_and(|range| range.from_seq <= seq)
 }
@@ -179,7 +179,7 @@ pub(crate) struct BasePayload {
 
 impl BasePayload {
     /// The payload of a compaction or snapshot; empty for any other kind.
-    pub(crate) fn read(event: &Event) -> Result<BasePayload, BadPayload> {
+    pub(crate) fn from_event(event: &Event) -> Result<BasePayload, BadPayload> {
         if let Some(compaction) = event.payload::<Compaction>()? {
             return Ok(BasePayload {
                 base_seq: None,
@@ -208,7 +208,7 @@ impl BasePayload {
 
     /// The last event it covers, by number and by id, which may not contradict each other, and
     /// which lies before the base.
-    pub(crate) fn cutoff(&self, seq: u64, log: &dyn EventLog) -> Result<Cutoff, ViewError> {
+    pub(crate) fn resolve_cutoff(&self, seq: u64, log: &dyn EventLog) -> Result<Cutoff, ViewError> {
         let found = match self.cutoff_event_id {
             // An id that is not in the log is no cutoff, whatever the number says.
             Some(id) => log.seq_of(id)?.unwrap_or(0),
@@ -227,7 +227,7 @@ pub(crate) fn additions(root: Option<BaseRoot>, path: &Path, to_seq: u64) -> Vec
         entries.push(SavedEntry { seq: Some(root.seq), ..SavedEntry::default() });
     }
     let after_seq = root.map_or(0, |root| root.cutoff_seq);
-    entries.extend(path.ranges(after_seq, to_seq).into_iter().map(|range| SavedEntry {
+    entries.extend(path.ranges_between(after_seq, to_seq).into_iter().map(|range| SavedEntry {
         seq: Some(range.from_seq),
         to_seq: Some(range.to_seq),
         ..SavedEntry::default()

@@ -28,13 +28,13 @@ impl Contribution {
     pub(crate) fn from_event(event: &Event) -> Contribution {
         match event.kind {
             Kind::UserPrompt => {
-                read(event, |prompt: UserPrompt| Contribution::Prompt(prompt.content))
+                read_payload(event, |prompt: UserPrompt| Contribution::Prompt(prompt.content))
             }
-            Kind::AssistantMessage => read(event, Contribution::Message),
-            Kind::AssistantThinking => read(event, Contribution::Thinking),
-            Kind::ToolCall => read(event, Contribution::Call),
-            Kind::ToolResult => read(event, Contribution::Result),
-            Kind::ContextAdded => read(event, Contribution::Context),
+            Kind::AssistantMessage => read_payload(event, Contribution::Message),
+            Kind::AssistantThinking => read_payload(event, Contribution::Thinking),
+            Kind::ToolCall => read_payload(event, Contribution::Call),
+            Kind::ToolResult => read_payload(event, Contribution::Result),
+            Kind::ContextAdded => read_payload(event, Contribution::Context),
             // A start only fills gaps; one that cannot be read fills none.
             Kind::ToolStarted => {
                 event.readable().map_or(Contribution::Nothing, Contribution::Started)
@@ -56,7 +56,7 @@ impl Contribution {
 }
 
 /// Whether an event of this kind can change the history.
-pub(crate) fn matters(kind: &Kind) -> bool {
+pub(crate) fn affects_history(kind: &Kind) -> bool {
     kind.is_shown()
         || matches!(kind, Kind::ToolStarted | Kind::Unknown | Kind::Compaction | Kind::Snapshot)
 }
@@ -65,11 +65,11 @@ pub(crate) fn matters(kind: &Kind) -> bool {
 ///
 /// A blank id names nothing, so parts without one belong together only as long as no result
 /// has come between them.
-pub(crate) fn joins(open: &str, open_has_result: bool, next: &str) -> bool {
+pub(crate) fn joins_answer(open: &str, open_has_result: bool, next: &str) -> bool {
     open == next && (!next.is_empty() || !open_has_result)
 }
 
-fn read<P: Payload>(event: &Event, said: impl FnOnce(P) -> Contribution) -> Contribution {
+fn read_payload<P: Payload>(event: &Event, said: impl FnOnce(P) -> Contribution) -> Contribution {
     match event.payload::<P>() {
         Ok(Some(payload)) => said(payload),
         Ok(None) => Contribution::Nothing,

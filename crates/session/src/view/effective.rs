@@ -107,7 +107,7 @@ impl EffectiveView {
     /// The error names the newest bad base, else the oldest bad event: a bad base is the cause of
     /// the repairs that follow from it.
     pub fn strict(&self) -> Result<(), ViewError> {
-        let fatal = self.repairs().filter_map(|repair| Some((repair, repair.error()?)));
+        let fatal = self.repairs().filter_map(|repair| Some((repair, repair.strict_error()?)));
         let worst = fatal.min_by_key(|(repair, _)| {
             // Bases sort before events, and newer bases before older ones.
             if is_about_base(repair) { (0, u64::MAX - repair.seq) } else { (1, repair.seq) }

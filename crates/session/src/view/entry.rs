@@ -153,7 +153,12 @@ impl HistoryEntry {
         self.placement == Some(Placement::Prefix)
     }
 
-    pub(crate) fn said_by(event: &Event, place: u64, role: Role, content: Content) -> HistoryEntry {
+    pub(crate) fn from_speech(
+        event: &Event,
+        place: u64,
+        role: Role,
+        content: Content,
+    ) -> HistoryEntry {
         HistoryEntry {
             event_id: Some(event.id),
             seq: Some(event.seq),
@@ -170,16 +175,16 @@ impl HistoryEntry {
         }
     }
 
-    pub(crate) fn context(event: &Event, place: u64, context: ContextAdded) -> HistoryEntry {
+    pub(crate) fn from_context(event: &Event, place: u64, context: ContextAdded) -> HistoryEntry {
         let (kind, placement) = (context.kind(), context.placement());
-        let mut entry = HistoryEntry::said_by(event, place, Role::User, context.content);
+        let mut entry = HistoryEntry::from_speech(event, place, Role::User, context.content);
         entry.context_kind = Some(kind);
         entry.placement = Some(placement);
         entry
     }
 
     /// An entry that no event of its own says: the working set, an inline text of a base.
-    pub(crate) fn derived(kind: Kind, role: Role, content: Content) -> HistoryEntry {
+    pub(crate) fn without_event(kind: Kind, role: Role, content: Content) -> HistoryEntry {
         HistoryEntry {
             event_id: None,
             seq: None,
@@ -196,7 +201,7 @@ impl HistoryEntry {
         }
     }
 
-    pub(crate) fn replace(mut self, replaced: Option<&Replaced>) -> HistoryEntry {
+    pub(crate) fn with_replaced(mut self, replaced: Option<&Replaced>) -> HistoryEntry {
         if let Some(replaced) = replaced {
             self.content = Arc::new(with_text(&self.content, &replaced.text));
             self.replaced.push(replaced.clone());
@@ -299,7 +304,7 @@ pub(crate) fn inline_entry(
         _ => return Err(Why::NoRole),
     };
     let content = saved.content.clone().unwrap_or_default();
-    let mut entry = HistoryEntry::derived(kind, role, content);
+    let mut entry = HistoryEntry::without_event(kind, role, content);
     entry.event_id = Some(base_id);
     entry.seq = Some(base_seq);
     if is_context {

@@ -26,7 +26,7 @@ pub enum ViewError {
 
 impl Repair {
     /// What strict reading says instead of working around it; none for what does no harm.
-    pub(crate) fn error(&self) -> Option<ViewError> {
+    pub(crate) fn strict_error(&self) -> Option<ViewError> {
         let seq = self.seq;
         match &self.why {
             Why::Unreadable(error) => Some(ViewError::BadPayload { seq, error: error.clone() }),

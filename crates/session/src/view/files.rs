@@ -19,7 +19,7 @@ pub struct FileLists {
 
 impl FileLists {
     /// Both lists with what was touched later behind it; a path stands once, at its last touch.
-    pub fn union(&self, later: &FileLists) -> FileLists {
+    pub fn merge_with(&self, later: &FileLists) -> FileLists {
         let joined = |first: &[String], second: &[String]| {
             last_touches(first.iter().chain(second).map(String::as_str))
         };
@@ -30,7 +30,7 @@ impl FileLists {
     }
 
     /// The files that calls touched, by their results. Calls that failed touched nothing.
-    pub fn touched<'a>(
+    pub fn from_entries<'a>(
         entries: impl IntoIterator<Item = &'a HistoryEntry>,
         tools: &FileTools,
     ) -> FileLists {
@@ -40,13 +40,13 @@ impl FileLists {
             if note.is_error {
                 continue;
             }
-            let Some((touch, path)) = tools.touch(&note.name, &note.input) else { continue };
+            let Some((touch, path)) = tools.touched_file(&note.name, &note.input) else { continue };
             match touch {
                 Touch::Read => files.read.push(path),
                 Touch::Modified => files.modified.push(path),
             }
         }
-        FileLists::default().union(&files)
+        FileLists::default().merge_with(&files)
     }
 
     /// The block that names the files, or none if there are none.
@@ -64,7 +64,8 @@ impl FileLists {
         print_files(&mut text, "Modified files:", &modified, files_max);
         print_files(&mut text, "Read-only files:", &read, files_max);
         text.push_str("</working_set>");
-        let mut entry = HistoryEntry::derived(Kind::ContextAdded, Role::User, Content::text(text));
+        let mut entry =
+            HistoryEntry::without_event(Kind::ContextAdded, Role::User, Content::text(text));
         entry.context_kind = Some(ContextKind::WorkingSet);
         entry.placement = Some(Placement::Prefix);
         Some(entry)
@@ -110,7 +111,7 @@ impl FileTools {
     }
 
     /// The file a call touches, if it is one of these tools and names one.
-    pub fn touch(&self, tool: &str, input: &Raw) -> Option<(Touch, String)> {
+    pub fn touched_file(&self, tool: &str, input: &Raw) -> Option<(Touch, String)> {
         let touch = *self.tools.get(tool)?;
         // Some providers send the arguments as JSON inside a string.
         let members = match input.text() {

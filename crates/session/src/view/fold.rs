@@ -18,7 +18,7 @@ use event::payload::SavedEntry;
 use event::{EventId, Kind};
 
 use super::answer::{AnswerBuilder, PlacedEvent};
-use super::contribution::{Contribution, joins};
+use super::contribution::{Contribution, joins_answer};
 use super::entry::{HistoryEntry, Repair, Role, Why, inline_entry};
 use super::list::List;
 
@@ -98,29 +98,29 @@ impl Fold {
         let event = spoken.event;
         match Contribution::from_event(event) {
             Contribution::Prompt(content) => {
-                let entry = HistoryEntry::said_by(event, spoken.place, Role::User, content);
+                let entry = HistoryEntry::from_speech(event, spoken.place, Role::User, content);
                 // Closed first: the mark has to stand before the prompt, so that a return to it
                 // drops the prompt.
-                self.close(spoken.place);
-                self.entry(entry.replace(spoken.replaced));
+                self.close_answer(spoken.place);
+                self.add_entry(entry.with_replaced(spoken.replaced));
             }
             Contribution::Context(context) => {
-                let entry = HistoryEntry::context(event, spoken.place, context);
-                self.context(entry.replace(spoken.replaced));
+                let entry = HistoryEntry::from_context(event, spoken.place, context);
+                self.add_context(entry.with_replaced(spoken.replaced));
             }
             Contribution::Started(started) => {
                 // A start without an open answer belongs to talk that is over and fills no gap.
                 if let Some((answer, _)) = self.open_answer() {
-                    answer.start(started, spoken.place);
+                    answer.note_start(started, spoken.place);
                 }
             }
             Contribution::Result(result) => {
                 let given = match self.open_answer() {
                     Some((answer, open)) => {
                         // Even a result without a call ends a run of parts without ids; see
-                        // `joins`.
+                        // `joins_answer`.
                         open.has_result = true;
-                        answer.result(result, spoken)
+                        answer.add_result(result, spoken)
                     }
                     None => Err(Why::NoCall),
                 };
@@ -128,23 +128,23 @@ impl Fold {
                     Ok(()) => self.move_contexts(),
                     // The base covers it. What is missing there is not missing in the history.
                     Err(_) if spoken.is_dormant => {}
-                    Err(why) => self.repair(event.seq, why),
+                    Err(why) => self.add_repair(event.seq, why),
                 }
             }
             Contribution::Unreadable(error) => {
                 // The user did speak, so the answer before is over although the words cannot be
                 // read.
                 if event.kind == Kind::UserPrompt {
-                    self.close(spoken.place);
+                    self.close_answer(spoken.place);
                 }
-                self.repair(event.seq, Why::Unreadable(error));
+                self.add_repair(event.seq, Why::Unreadable(error));
             }
-            Contribution::Unknown => self.repair(event.seq, Why::UnknownRecord),
+            Contribution::Unknown => self.add_repair(event.seq, Why::UnknownRecord),
             Contribution::Nothing => {}
             said @ (Contribution::Message(_)
             | Contribution::Thinking(_)
             | Contribution::Call(_)) => {
-                self.part(said, spoken)?;
+                self.add_part(said, spoken)?;
             }
         }
         Ok(())
@@ -153,22 +153,22 @@ impl Fold {
     /// Applies an entry that a base gives in full.
     pub(crate) fn apply_inline(&mut self, saved: &SavedEntry, base_seq: u64, base_id: EventId) {
         match inline_entry(saved, base_seq, base_id) {
-            Ok(entry) if entry.context_kind.is_some() => self.context(entry),
+            Ok(entry) if entry.context_kind.is_some() => self.add_context(entry),
             Ok(entry) => {
                 // An entry in full has no events, so there is no place to set a mark at.
                 self.open = None;
-                self.entry(entry);
+                self.add_entry(entry);
             }
-            Err(why) => self.repair(base_seq, why),
+            Err(why) => self.add_repair(base_seq, why),
         }
     }
 
-    pub(crate) fn repair(&mut self, seq: u64, why: Why) {
+    pub(crate) fn add_repair(&mut self, seq: u64, why: Why) {
         self.repairs.push(Repair { seq, why });
     }
 
     /// Settles everything before the open answer.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn settle_before_open(&mut self) {
         let end = self.settled_items + self.items.len();
         // Items are counted over the whole history, so that an index stays valid when earlier ones
         // settle.
@@ -178,10 +178,11 @@ impl Fold {
             match item {
                 FoldItem::Entry(entry) => entries.push(entry),
                 FoldItem::Answer(mut answer) => {
-                    answer.render(&mut entries, &mut repairs);
+                    answer.render_into(&mut entries, &mut repairs);
                     // Answers without an id are not in the map and cannot get late parts.
                     if self.answers.remove(&answer.message_id).is_some() {
-                        self.settled_answers.insert(hash(&answer.message_id), answer.place());
+                        self.settled_answers
+                            .insert_answer(hash(&answer.message_id), answer.place());
                     }
                 }
             }
@@ -212,24 +213,24 @@ impl Fold {
     }
 
     /// Returns the entries that are not settled and their repairs.
-    pub(crate) fn tail(&mut self) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
+    pub(crate) fn unsettled(&mut self) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
         let (mut entries, mut repairs) = (Vec::new(), Vec::new());
         for item in &mut self.items {
             match item {
                 FoldItem::Entry(entry) => entries.push(Arc::clone(entry)),
-                FoldItem::Answer(answer) => answer.render(&mut entries, &mut repairs),
+                FoldItem::Answer(answer) => answer.render_into(&mut entries, &mut repairs),
             }
         }
         (entries, repairs)
     }
 
-    fn part(&mut self, said: Contribution, spoken: PlacedEvent<'_>) -> Result<(), LatePart> {
+    fn add_part(&mut self, said: Contribution, spoken: PlacedEvent<'_>) -> Result<(), LatePart> {
         let id = said.message_id().unwrap_or_default().to_owned();
         let is_same = self
             .open_answer()
-            .is_some_and(|(answer, open)| joins(&answer.message_id, open.has_result, &id));
+            .is_some_and(|(answer, open)| joins_answer(&answer.message_id, open.has_result, &id));
         if !is_same {
-            self.open(&id, spoken.place)?;
+            self.enter_answer(&id, spoken.place)?;
         }
         // Context since the last part now stands between two parts of one answer, and moves behind
         // it.
@@ -237,16 +238,16 @@ impl Fold {
         let mut is_late = false;
         if let Some((answer, open)) = self.open_answer() {
             is_late = open.is_late;
-            answer.add(said, spoken);
+            answer.add_part(said, spoken);
         }
         if is_late && !spoken.is_dormant {
-            self.repair(spoken.event.seq, Why::LatePart);
+            self.add_repair(spoken.event.seq, Why::LatePart);
         }
         Ok(())
     }
 
     /// Opens the answer with this id, or a new one.
-    fn open(&mut self, id: &str, place: u64) -> Result<(), LatePart> {
+    fn enter_answer(&mut self, id: &str, place: u64) -> Result<(), LatePart> {
         let known = self.answers.get(id).copied();
         if known.is_none() {
             if let Some(place) = self.settled_answers.places.get(&hash(id)).copied() {
@@ -254,7 +255,7 @@ impl Fold {
                 // the answer.
                 return Err(LatePart { place });
             }
-            self.close(place);
+            self.close_answer(place);
         }
         let item = known.unwrap_or(self.settled_items + self.items.len());
         self.open = Some(OpenEntry {
@@ -270,19 +271,19 @@ impl Fold {
                 self.answers.insert(id.to_owned(), item);
             }
         } else if let Some((answer, _)) = self.open_answer() {
-            answer.reopen();
+            answer.forget_calls();
         }
         Ok(())
     }
 
     /// Closes the open answer. If everything before `place` is settled then, adds a mark.
-    fn close(&mut self, place: u64) {
+    fn close_answer(&mut self, place: u64) {
         self.open = None;
         // While a range is folded, its events are not settled yet, and a mark needs settled lists.
         if !self.is_settled {
             return;
         }
-        self.settle();
+        self.settle_before_open();
         if self.marks.len() == MARKS_MAX {
             self.marks.pop_front();
         }
@@ -303,14 +304,14 @@ impl Fold {
         }
     }
 
-    fn context(&mut self, entry: HistoryEntry) {
+    fn add_context(&mut self, entry: HistoryEntry) {
         let is_between = entry.content.has_substance() && !entry.is_prefix();
         // Prefix context stands at the beginning anyway, and empty context is not shown: neither
         // moves.
         if let (true, Some(open), Some(seq)) = (is_between, &mut self.open, entry.seq) {
             open.contexts.push(seq);
         }
-        self.entry(entry);
+        self.add_entry(entry);
     }
 
     /// Reports the context between the open answer and a new part or result as moved: it is shown
@@ -318,13 +319,13 @@ impl Fold {
     fn move_contexts(&mut self) {
         let Some(open) = &mut self.open else { return };
         for seq in std::mem::take(&mut open.contexts) {
-            self.repair(seq, Why::Moved);
+            self.add_repair(seq, Why::Moved);
         }
     }
 
-    fn entry(&mut self, entry: HistoryEntry) {
+    fn add_entry(&mut self, entry: HistoryEntry) {
         if !entry.content.has_substance() {
-            self.repair(entry.seq.unwrap_or_default(), Why::Empty);
+            self.add_repair(entry.seq.unwrap_or_default(), Why::Empty);
             return;
         }
         let entry = Arc::new(entry);
@@ -337,7 +338,7 @@ impl Fold {
 }
 
 impl SettledAnswers {
-    fn insert(&mut self, hash: u64, place: u64) {
+    fn insert_answer(&mut self, hash: u64, place: u64) {
         self.places.insert(hash, place);
         self.hashes.push(hash);
     }

@@ -34,7 +34,7 @@ impl Path {
     }
 
     /// Adds a rewind that is newer than all others.
-    pub(crate) fn rewind(&mut self, rewind: Rewind) {
+    pub(crate) fn add_rewind(&mut self, rewind: Rewind) {
         self.rewinds.push(rewind);
     }
 
@@ -65,7 +65,7 @@ impl Path {
     }
 
     /// Returns the part of the path to `to_seq` after `after_seq`, the oldest range first.
-    pub(crate) fn ranges(&self, after_seq: u64, to_seq: u64) -> Vec<Range> {
+    pub(crate) fn ranges_between(&self, after_seq: u64, to_seq: u64) -> Vec<Range> {
         let mut ranges: Vec<Range> = self
             .back_from(to_seq)
             .take_while(|range| range.to_seq > after_seq)
@@ -76,7 +76,7 @@ impl Path {
     }
 
     /// Returns the event before `seq` on its path; 0 for the first one.
-    pub(crate) fn before(&self, seq: u64) -> u64 {
+    pub(crate) fn seq_before(&self, seq: u64) -> u64 {
         let at = self.rewinds.binary_search_by_key(&seq, |rewind| rewind.prompt_seq);
         at.map_or(seq.saturating_sub(1), |at| self.rewinds[at].parent_seq)
     }

@@ -10,7 +10,7 @@ use event::{EventId, Kind};
 use super::ViewError;
 use super::amends::Amends;
 use super::answer_span::AnswerSpan;
-use super::base::{BasePayload, BaseRoot, Bases, Chosen, covers};
+use super::base::{BasePayload, BaseRoot, Bases, Chosen, contains_seq};
 use super::entry::{Repair, Replaced, Why};
 use super::files::FileLists;
 use super::log::EventLog;
@@ -49,15 +49,15 @@ pub(crate) struct PlanInput<'a> {
 
 impl Plan {
     /// Plans the entries of the chosen base and of those it refers to.
-    pub(crate) fn build(chosen: &Chosen, ground: &PlanInput<'_>) -> Result<Plan, ViewError> {
+    pub(crate) fn build_plan(chosen: &Chosen, ground: &PlanInput<'_>) -> Result<Plan, ViewError> {
         let mut planning = Planning {
             ground,
-            on_path: ground.path.ranges(0, ground.up_to_seq),
+            on_path: ground.path.ranges_between(0, ground.up_to_seq),
             placed: Seqs::default(),
             files: BTreeMap::new(),
             plan: Plan::default(),
         };
-        planning.take_up(chosen)?;
+        planning.plan_base(chosen)?;
         Ok(planning.plan)
     }
 }
@@ -87,12 +87,12 @@ impl Planning<'_> {
     ///
     /// The working set comes after the prefix context of `leader`: the base itself, or the base
     /// below a snapshot that begins with it and only adds later events.
-    fn take_up(&mut self, chosen: &Chosen) -> Result<(), ViewError> {
+    fn plan_base(&mut self, chosen: &Chosen) -> Result<(), ViewError> {
         let mut frames: Vec<PlanFrame> = Vec::new();
         let mut leader = 0;
         if let Some(root) = chosen.root {
             leader = root.seq;
-            frames.extend(self.open(root)?);
+            frames.extend(self.open_base(root)?);
         }
         while let Some(frame) = frames.last_mut() {
             let (root, id) = (frame.root, frame.id);
@@ -108,7 +108,7 @@ impl Planning<'_> {
             }
             // After all entries: only now is it known whether the base shows a part of the open
             // answer.
-            self.reenter(root.cutoff_seq)?;
+            self.reenter_answer(root.cutoff_seq)?;
             if root.seq == leader {
                 self.plan.in_base = self.plan.steps.len();
             }
@@ -117,21 +117,22 @@ impl Planning<'_> {
         // A base that is chosen but not the root, because a snapshot merely extends it, still
         // contributes its files.
         for base in [chosen.compaction, chosen.snapshot].into_iter().flatten() {
-            self.open(base)?;
+            self.open_base(base)?;
         }
         let oldest_first = self.files.values();
-        self.plan.files = oldest_first.fold(FileLists::default(), |all, files| all.union(files));
+        self.plan.files =
+            oldest_first.fold(FileLists::default(), |all, files| all.merge_with(files));
         Ok(())
     }
 
     /// Reads a base and notes its files; `None` if it was read before.
-    fn open(&mut self, root: BaseRoot) -> Result<Option<PlanFrame>, ViewError> {
+    fn open_base(&mut self, root: BaseRoot) -> Result<Option<PlanFrame>, ViewError> {
         // The guard also ends cycles of bases that refer to each other.
         if self.files.contains_key(&root.seq) {
             return Ok(None);
         }
         let Some(event) = self.ground.log.event(root.seq)? else { return Ok(None) };
-        let Ok(payload) = BasePayload::read(&event) else { return Ok(None) };
+        let Ok(payload) = BasePayload::from_event(&event) else { return Ok(None) };
         self.files.insert(root.seq, payload.files);
         Ok(Some(PlanFrame {
             root,
@@ -151,12 +152,15 @@ impl Planning<'_> {
     ) -> Result<Option<PlanFrame>, ViewError> {
         if let (Some(from_seq), Some(to_seq)) = (entry.seq, entry.to_seq) {
             if from_seq > to_seq {
-                self.repair(base.seq, Why::EntryNotFound);
+                self.add_repair(base.seq, Why::EntryNotFound);
             }
             if to_seq > base.cutoff_seq {
-                self.repair(base.seq, Why::EntryBeyondCutoff);
+                self.add_repair(base.seq, Why::EntryBeyondCutoff);
             }
-            self.place(Range { from_seq, to_seq: to_seq.min(base.cutoff_seq) }, PlanStep::Events);
+            self.place_range(
+                Range { from_seq, to_seq: to_seq.min(base.cutoff_seq) },
+                PlanStep::Events,
+            );
             return Ok(None);
         }
         let named = match (entry.seq, entry.event_id) {
@@ -166,7 +170,7 @@ impl Planning<'_> {
         };
         if entry.seq.is_none() && entry.content.is_some() {
             if named.is_some_and(|seq| seq > base.cutoff_seq) {
-                self.repair(base.seq, Why::EntryBeyondCutoff);
+                self.add_repair(base.seq, Why::EntryBeyondCutoff);
             } else {
                 let saved = Box::new(entry);
                 self.plan.steps.push(PlanStep::Inline { saved, base_seq: base.seq, base_id });
@@ -182,24 +186,24 @@ impl Planning<'_> {
         entry: SavedEntry,
         base: BaseRoot,
     ) -> Result<Option<PlanFrame>, ViewError> {
-        let place = self.ground.amends.place(seq);
+        let place = self.ground.amends.place_of(seq);
         // A damaged payload may refer forward, to itself, or to a path that was left.
-        if seq >= base.seq || !covers(&self.on_path, place) {
-            self.repair(base.seq, Why::EntryNotFound);
+        if seq >= base.seq || !contains_seq(&self.on_path, place) {
+            self.add_repair(base.seq, Why::EntryNotFound);
         } else if let Some(below) = self.ground.bases.get(place) {
-            match below.root().filter(|below| covers(&self.on_path, below.cutoff_seq)) {
-                None => self.repair(base.seq, Why::EntryNotFound),
+            match below.as_root().filter(|below| contains_seq(&self.on_path, below.cutoff_seq)) {
+                None => self.add_repair(base.seq, Why::EntryNotFound),
                 // The base below would bring in events that this base does not cover; they would
                 // come twice.
                 Some(below) if below.cutoff_seq > base.cutoff_seq => {
-                    self.repair(base.seq, Why::EntryBeyondCutoff);
+                    self.add_repair(base.seq, Why::EntryBeyondCutoff);
                 }
-                Some(below) => return self.open(below),
+                Some(below) => return self.open_base(below),
             }
         } else if place > base.cutoff_seq {
-            self.repair(base.seq, Why::EntryBeyondCutoff);
+            self.add_repair(base.seq, Why::EntryBeyondCutoff);
         } else {
-            self.place(Range { from_seq: place, to_seq: place }, PlanStep::Events);
+            self.place_range(Range { from_seq: place, to_seq: place }, PlanStep::Events);
             if let Some(text) = entry.shown {
                 let replaced = Replaced { seq: place, text, artifact: entry.artifact };
                 self.plan.replaced.insert(place, replaced);
@@ -209,7 +213,7 @@ impl Planning<'_> {
     }
 
     /// Appends the events of the range that are on the path and not placed yet.
-    fn place(&mut self, range: Range, step: fn(Range) -> PlanStep) {
+    fn place_range(&mut self, range: Range, step: fn(Range) -> PlanStep) {
         // An entry may name a million events; only the ranges of the path cost anything.
         let first = self.on_path.partition_point(|known| known.to_seq < range.from_seq);
         for known in &self.on_path[first..] {
@@ -218,27 +222,27 @@ impl Planning<'_> {
             if from_seq > to_seq {
                 break;
             }
-            self.plan.steps.extend(self.placed.add(Range { from_seq, to_seq }).map(step));
+            self.plan.steps.extend(self.placed.add_range(Range { from_seq, to_seq }).map(step));
         }
     }
 
     /// Appends an answer that was open at the cutoff as dormant, for its later results, unless the
     /// base shows a part of it.
-    fn reenter(&mut self, cutoff_seq: u64) -> Result<(), ViewError> {
+    fn reenter_answer(&mut self, cutoff_seq: u64) -> Result<(), ViewError> {
         let PlanInput { path, amends, log, .. } = *self.ground;
-        let Some(span) = AnswerSpan::ending_at(cutoff_seq, path, amends, log)?.open() else {
+        let Some(span) = AnswerSpan::ending_at(cutoff_seq, path, amends, log)?.if_open() else {
             return Ok(());
         };
         // A base that shows a part of the answer has decided what is left of it.
         if !span.parts.iter().any(|place| self.placed.contains(*place)) {
             for place in span.places {
-                self.place(Range { from_seq: place, to_seq: place }, PlanStep::Dormant);
+                self.place_range(Range { from_seq: place, to_seq: place }, PlanStep::Dormant);
             }
         }
         Ok(())
     }
 
-    fn repair(&mut self, seq: u64, why: Why) {
+    fn add_repair(&mut self, seq: u64, why: Why) {
         let repair = Repair { seq, why };
         // One fault of a base is told once, however many entries have it.
         if !self.plan.repairs.contains(&repair) {
@@ -257,7 +261,7 @@ impl Seqs {
     }
 
     /// Adds the range and returns the parts of it that are new.
-    fn add(&mut self, range: Range) -> impl Iterator<Item = Range> + use<> {
+    fn add_range(&mut self, range: Range) -> impl Iterator<Item = Range> + use<> {
         let mut new = Vec::new();
         let mut next = range.from_seq;
         let before = self.0.range(..=range.from_seq).next_back().map(|(from, to)| (*from, *to));

@@ -48,7 +48,7 @@ impl SavedView {
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let json = serde_json::to_vec(self).expect("numbers and names always encode");
-        pack(&json).expect("memory takes every write")
+        compress(&json).expect("memory takes every write")
     }
 
     /// Reads what [`SavedView::to_bytes`] wrote; nothing if it is damaged or of another version.
@@ -63,7 +63,7 @@ impl SavedView {
 }
 
 /// Compresses with a checksum, so that no flipped bit is taken for a number.
-fn pack(json: &[u8]) -> std::io::Result<Vec<u8>> {
+fn compress(json: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut packer = zstd::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
     packer.include_checksum(true)?;
     packer.write_all(json)?;
@@ -78,8 +78,8 @@ impl View {
             version: VERSION,
             up_to_seq: self.up_to_seq,
             last_id: self.last_id,
-            rewinds: steps(rewinds.map(|rewind| (rewind.prompt_seq, rewind.parent_seq))),
-            amends: steps(self.amends.pairs()),
+            rewinds: to_distances(rewinds.map(|rewind| (rewind.prompt_seq, rewind.parent_seq))),
+            amends: to_distances(self.amends.pairs()),
             bases: self.bases.all().to_vec(),
             mattering_seq: self.mattering_seq,
             shown_seq: self.shown_seq,
@@ -100,17 +100,19 @@ impl View {
         if saved.up_to_seq == 0 || last.is_none() || last != saved.last_id {
             return Ok(None);
         }
-        let Some(rewinds) = pairs(&saved.rewinds, saved.up_to_seq) else { return Ok(None) };
-        let Some(amended) = pairs(&saved.amends, saved.up_to_seq) else { return Ok(None) };
+        let Some(rewinds) = from_distances(&saved.rewinds, saved.up_to_seq) else {
+            return Ok(None);
+        };
+        let Some(amended) = from_distances(&saved.amends, saved.up_to_seq) else { return Ok(None) };
         let rewinds = rewinds.into_iter();
         let path = Path::new(
             rewinds.map(|(prompt_seq, parent_seq)| Rewind { prompt_seq, parent_seq }).collect(),
         );
         let mut amends = Amends::default();
-        amended.into_iter().for_each(|(seq, place)| amends.add(seq, place));
+        amended.into_iter().for_each(|(seq, place)| amends.add_amend(seq, place));
         let bases = Bases::new(saved.bases.clone());
         // The choice follows from path and bases, so it is made again instead of being saved.
-        let chosen = bases.choose(&path, saved.up_to_seq);
+        let chosen = bases.choose_base(&path, saved.up_to_seq);
         Ok(Some(View {
             options,
             up_to_seq: saved.up_to_seq,
@@ -128,7 +130,7 @@ impl View {
 }
 
 /// Pairs of an event and an earlier one, as distances.
-fn steps(pairs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+fn to_distances(pairs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut before = 0;
     pairs
         .map(|(seq, earlier)| {
@@ -140,8 +142,8 @@ fn steps(pairs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The reverse of [`steps`]; nothing if they lead out of the log.
-fn pairs(steps: &[(u64, u64)], up_to_seq: u64) -> Option<Vec<(u64, u64)>> {
+/// The reverse of [`to_distances`]; nothing if they lead out of the log.
+fn from_distances(steps: &[(u64, u64)], up_to_seq: u64) -> Option<Vec<(u64, u64)>> {
     let mut seq = 0u64;
     let mut pairs = Vec::with_capacity(steps.len());
     for (forward, back) in steps {

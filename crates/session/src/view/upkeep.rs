@@ -37,7 +37,7 @@ impl View {
         let prompt_seq = prompt.seq;
         if parent_seq + 1 < prompt_seq {
             // A parent directly before the prompt is the usual order and no rewind.
-            self.path.rewind(Rewind { prompt_seq, parent_seq });
+            self.path.add_rewind(Rewind { prompt_seq, parent_seq });
         }
         // Agents name the last message as the parent. Facts after it are left behind all the time,
         // which does not change the history: this is the fast path for ordinary prompts.
@@ -45,7 +45,7 @@ impl View {
             return self.apply_plain(prompt, log);
         }
         // The rewind may have left a compaction behind, or returned to one.
-        let chosen = self.bases.choose(&self.path, prompt_seq);
+        let chosen = self.bases.choose_base(&self.path, prompt_seq);
         if chosen != self.chosen {
             self.chosen = chosen;
             self.loaded = None;
@@ -59,8 +59,8 @@ impl View {
     pub(super) fn apply_plain(&mut self, event: &Event, log: &dyn EventLog) {
         let Some(loaded) = &mut self.loaded else { return };
         loaded.effective = None;
-        match loaded.fold.apply(PlacedEvent::plain(event)) {
-            Ok(()) => loaded.fold.settle(),
+        match loaded.fold.apply(PlacedEvent::in_place(event)) {
+            Ok(()) => loaded.fold.settle_before_open(),
             Err(LatePart { place }) => {
                 self.replay_from_mark(|mark| mark <= place, self.up_to_seq, Some(event), log);
             }
@@ -85,19 +85,19 @@ impl View {
         let Some(mark) = loaded.fold.return_to(fits) else { return };
         let none = HashMap::new();
         // Marks stand before an event and begin at 1, so the subtraction cannot underflow.
-        for range in self.path.ranges(mark - 1, to_seq) {
+        for range in self.path.ranges_between(mark - 1, to_seq) {
             let read = self.read_range(range, &none, false, &mut loaded.fold, log);
             if !matches!(read, Ok(true)) {
                 return;
             }
         }
         if let Some(event) = event
-            && loaded.fold.apply(PlacedEvent::plain(event)).is_err()
+            && loaded.fold.apply(PlacedEvent::in_place(event)).is_err()
         {
             return;
         }
         // Settled only after the new event: it may be a late part of an answer in the range.
-        loaded.fold.settle();
+        loaded.fold.settle_before_open();
         self.loaded = Some(loaded);
     }
 
@@ -105,10 +105,10 @@ impl View {
     /// a repair when a base is chosen.
     pub(super) fn read_base(&self, event: &Event, log: &dyn EventLog) -> Result<Base, ViewError> {
         let is_snapshot = event.kind == Kind::Snapshot;
-        let Ok(payload) = BasePayload::read(event) else {
+        let Ok(payload) = BasePayload::from_event(event) else {
             let kind = match is_snapshot {
-                // Its base is unknown. `choose` reports such a base as unreadable before it looks
-                // at `base_seq`.
+                // Its base is unknown. `choose_base` reports such a base as unreadable before it
+                // looks at `base_seq`.
                 true => BaseKind::Snapshot { base_seq: 0, adds_to: None },
                 false => BaseKind::Compaction,
             };
@@ -119,11 +119,11 @@ impl View {
                 has_entries: false,
             });
         };
-        let cutoff = payload.cutoff(event.seq, log)?;
+        let cutoff = payload.resolve_cutoff(event.seq, log)?;
         let kind = match is_snapshot {
             true => BaseKind::Snapshot {
                 base_seq: payload.base_seq.unwrap_or(0),
-                adds_to: self.adds_to(&payload, cutoff),
+                adds_to: self.extended_base(&payload, cutoff),
             },
             false => BaseKind::Compaction,
         };
@@ -133,7 +133,7 @@ impl View {
     /// Returns the base that a snapshot merely extends: all its entries are references to what
     /// that base shows and to the events after it. The history can then be read without the
     /// snapshot, and adopting it does not drop the loaded entries.
-    fn adds_to(&self, payload: &BasePayload, cutoff: Cutoff) -> Option<u64> {
+    fn extended_base(&self, payload: &BasePayload, cutoff: Cutoff) -> Option<u64> {
         let Cutoff::At(cutoff_seq) = cutoff else { return None };
         let is_plain = self.is_on_path(cutoff_seq)
             && payload.base_seq.unwrap_or(0) == self.compaction_seq().unwrap_or(0)
@@ -145,9 +145,9 @@ impl View {
     }
 
     /// Adds a base at the end of the log. `up_to_seq` is still the event before it.
-    pub(super) fn adopt(&mut self, base: Base) {
+    pub(super) fn adopt_base(&mut self, base: Base) {
         self.bases.push(base);
-        let chosen = self.bases.choose(&self.path, base.seq);
+        let chosen = self.bases.choose_base(&self.path, base.seq);
         // Only a new root changes the entries. A snapshot that merely extends the root does not.
         if chosen.root != self.chosen.root || chosen.skipped != self.chosen.skipped {
             self.loaded = None;
@@ -167,7 +167,7 @@ impl View {
             log,
             up_to_seq: self.up_to_seq,
         };
-        let plan = Plan::build(&self.chosen, &ground)?;
+        let plan = Plan::build_plan(&self.chosen, &ground)?;
         let mut repairs = self.skipped_bases(log)?;
         repairs.extend(plan.repairs.iter().cloned());
 
@@ -190,10 +190,10 @@ impl View {
         // The working set stands between the base and what came later.
         fold.in_base = false;
         let after_seq = self.chosen.root.map_or(0, |root| root.cutoff_seq);
-        for range in self.path.ranges(after_seq, self.up_to_seq) {
+        for range in self.path.ranges_between(after_seq, self.up_to_seq) {
             self.read_range(range, &plan.replaced, false, &mut fold, log)?;
         }
-        fold.settle();
+        fold.settle_before_open();
         Ok(Loaded {
             fold,
             base_repairs: repairs.into(),
@@ -218,7 +218,7 @@ impl View {
             // The repair is told where the amendment is shown, and not for facts the model never
             // sees.
             if event.seq != place && event.kind.is_shown() && !is_dormant {
-                fold.repair(place, Why::Amended);
+                fold.add_repair(place, Why::Amended);
             }
             let replaced = replaced.get(&place);
             is_whole &= fold.apply(PlacedEvent { event, place, replaced, is_dormant }).is_ok();
@@ -235,7 +235,7 @@ impl View {
                 // The reason is an error of the payload and not kept in memory; it is read again.
                 None => log
                     .event(*seq)?
-                    .and_then(|event| BasePayload::read(&event).err())
+                    .and_then(|event| BasePayload::from_event(&event).err())
                     .map(|error| Why::Unreadable(Box::new(error))),
             };
             repairs.extend(why.map(|why| Repair { seq: *seq, why }));
@@ -243,8 +243,8 @@ impl View {
         Ok(repairs)
     }
 
-    pub(super) fn render(&self, loaded: &mut Loaded) -> EffectiveView {
-        let (tail, tail_repairs) = loaded.fold.tail();
+    pub(super) fn render_view(&self, loaded: &mut Loaded) -> EffectiveView {
+        let (tail, tail_repairs) = loaded.fold.unsettled();
         let fold = &loaded.fold;
         EffectiveView {
             base_seq: self.base_seq(),

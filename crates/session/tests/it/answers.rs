@@ -147,19 +147,19 @@ every_store! {
 
     fn stale_answer_is_refused(world) {
         let session = world.session("s");
-        session.ask("q1", "why?").unwrap();
-        assert!(session.ask("q2", "how?").is_err(), "one question at a time");
+        session.ask_user("q1", "why?").unwrap();
+        assert!(session.ask_user("q2", "how?").is_err(), "one question at a time");
         session.cancel_question("q1").unwrap();
-        session.ask("q2", "how?").unwrap();
-        let stale = session.answer("q1", Raw::from_value("because").unwrap());
+        session.ask_user("q2", "how?").unwrap();
+        let stale = session.answer_user("q1", Raw::from_value("because").unwrap());
         assert!(matches!(stale, Err(SessionError::Refused(RuleViolation::IllegalTransition { .. }))));
         assert_eq!(session.waiting_on()[0].id, "q2");
         let other = Session::open(&world.reopened(), id("s")).unwrap();
-        other.answer("q2", Raw::from_value("like this").unwrap()).unwrap();
+        other.answer_user("q2", Raw::from_value("like this").unwrap()).unwrap();
         session.refresh().unwrap();
         assert!(!session.is_waiting());
-        assert!(session.answer("q2", Raw::from_value("again").unwrap()).is_err());
-        assert!(session.answer("q9", Raw::null()).is_err());
+        assert!(session.answer_user("q2", Raw::from_value("again").unwrap()).is_err());
+        assert!(session.answer_user("q9", Raw::null()).is_err());
     }
 
     fn waits_begin_and_end_once(world) {

@@ -49,7 +49,8 @@ impl Hosted {
         let long = compaction::long_outputs(&mut self.view, &self.log, &self.options).unwrap();
         let replaced: Vec<_> = long.iter().map(|output| output.replaced_by("art1")).collect();
         let built =
-            compaction::offload(&mut self.view, &self.log, &replaced, &self.options).unwrap();
+            compaction::offload_outputs(&mut self.view, &self.log, &replaced, &self.options)
+                .unwrap();
         self.add(built)
     }
 

@@ -171,7 +171,7 @@ pub(crate) fn numbered(text: &str) -> String {
 pub(crate) struct Recorded<'a>(pub(crate) &'a [Event]);
 
 impl EventLookup for Recorded<'_> {
-    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
+    fn find_by_key(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         Ok(self.0.iter().filter(|event| event.keys().contains(key)).cloned().collect())
     }
 

@@ -1,12 +1,12 @@
 //! What is remembered of runs.
 
 use expect_test::expect;
-use session::{Episode, Episodes, distill, export_run};
+use session::{Episode, Episodes, distill_run, export_run};
 
 use crate::drafts::{log, log_of, session_id};
 
 fn episode(text: &str) -> Episode {
-    distill(&export_run(session_id("s"), &log(text)))
+    distill_run(&export_run(session_id("s"), &log(text)))
 }
 
 const DIG: &str = r#"
@@ -37,7 +37,7 @@ fn only_calls_that_worked_are_remembered() {
     .assert_debug_eq(&calls);
     assert_eq!(episode.failed_calls, 1);
     assert_eq!(episode.conclusion.as_deref(), Some("Found the file."));
-    assert_eq!(episode.text(), "Found the file. bash");
+    assert_eq!(episode.search_text(), "Found the file. bash");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn of_two_results_the_first_counts() {
 fn the_same_run_gives_the_same_id() {
     assert_eq!(episode(DIG).id, episode(DIG).id);
     assert_ne!(episode(DIG).id, episode(&format!("{DIG}\nprompt more")).id);
-    let elsewhere = distill(&export_run(session_id("t"), &log_of("t", DIG)));
+    let elsewhere = distill_run(&export_run(session_id("t"), &log_of("t", DIG)));
     assert_ne!(episode(DIG).id, elsewhere.id);
 }
 
@@ -58,23 +58,24 @@ fn the_same_run_gives_the_same_id() {
 fn an_empty_run_is_an_id_only() {
     let episode = episode("");
     assert!(episode.calls.is_empty() && episode.failed_calls == 0 && episode.conclusion.is_none());
-    assert_eq!((episode.id.len(), episode.text().as_str()), (26, ""));
+    assert_eq!((episode.id.len(), episode.search_text().as_str()), (26, ""));
 }
 
 #[test]
 fn episodes_are_put_by_id_and_found_newest_first() {
     let said = |session: &str, text: &str| {
-        distill(&export_run(session_id(session), &log_of(session, &format!("say m1 {text}"))))
+        distill_run(&export_run(session_id(session), &log_of(session, &format!("say m1 {text}"))))
     };
     let mut episodes = Episodes::default();
-    episodes.put(said("s", "old sandwich"));
-    episodes.put(said("t", "fresh Sandwich"));
-    episodes.put(said("s", "new sandwich"));
-    let listed: Vec<String> = episodes.by_session(&session_id("s")).map(Episode::text).collect();
+    episodes.put_episode(said("s", "old sandwich"));
+    episodes.put_episode(said("t", "fresh Sandwich"));
+    episodes.put_episode(said("s", "new sandwich"));
+    let listed: Vec<String> =
+        episodes.by_session(&session_id("s")).map(Episode::search_text).collect();
     assert_eq!(listed, ["new sandwich"], "the same id is the same episode");
     let found = |words, limit| {
         let found = episodes.search(words, limit);
-        found.into_iter().map(Episode::text).collect::<Vec<_>>()
+        found.into_iter().map(Episode::search_text).collect::<Vec<_>>()
     };
     assert_eq!(found("sandwich", 9), ["fresh Sandwich", "new sandwich"]);
     assert_eq!(found("SANDWICH fresh", 9), ["fresh Sandwich"]);

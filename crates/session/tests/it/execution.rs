@@ -3,7 +3,9 @@
 use event::payload::{Effect, ToolResult};
 use event::{ForkOrigin, Raw};
 use expect_test::expect;
-use session::execution::{CallAction, decide, idempotency_key, input_digest, lost, partial_output};
+use session::execution::{
+    CallAction, decide_call, idempotency_key, input_digest, lost_result, partial_output,
+};
 use session::{OpenWork, find_execution};
 
 use crate::drafts::{Recorded, id, log, session_id};
@@ -11,7 +13,7 @@ use crate::drafts::{Recorded, id, log, session_id};
 fn next(text: &str, key: &str, effect: Effect) -> String {
     let events = log(text);
     let execution = find_execution(&Recorded(&events), key).unwrap();
-    match decide(execution.as_ref(), &effect) {
+    match decide_call(execution.as_ref(), &effect) {
         CallAction::Return(result) => format!("return {}", result.seq),
         other => format!("{other:?}").to_lowercase(),
     }
@@ -34,7 +36,7 @@ fn the_key_does_not_depend_on_the_call_id() {
         log(&format!("say m1 on it \n call m1 {call_id} bash ls"))
             .iter()
             .for_each(|e| open.apply(e));
-        open.calls()[0].key(&open.answer_origin().unwrap())
+        open.calls()[0].execution_key(&open.answer_origin().unwrap())
     };
     assert_eq!(key("c1"), key("toolu_99"));
     assert!(key("c1").starts_with(&format!("s:{}:bash:0:", id(1))));
@@ -44,7 +46,7 @@ fn the_key_does_not_depend_on_the_call_id() {
 fn a_recorded_key_wins_over_a_derived_one() {
     let mut open = OpenWork::new(session_id("s"));
     log("call m1 c1 bash ls \n started c1 bash reconcile").iter().for_each(|e| open.apply(e));
-    assert_eq!(open.calls()[0].key(&open.answer_origin().unwrap()), "key-c1");
+    assert_eq!(open.calls()[0].execution_key(&open.answer_origin().unwrap()), "key-c1");
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn an_inherited_answer_has_the_keys_of_its_origin() {
     let mut shown = log("[origin=p/1] call m1 c1 bash ls");
     shown[0].draft.id = id(50);
     shown.iter().for_each(|e| fork.apply(e));
-    let key = |open: &OpenWork| open.calls()[0].key(&open.answer_origin().unwrap());
+    let key = |open: &OpenWork| open.calls()[0].execution_key(&open.answer_origin().unwrap());
     assert_eq!(key(&fork), key(&parent));
 }
 
@@ -116,7 +118,7 @@ fn execution_is_of_the_newest_call() {
 
 #[test]
 fn the_model_is_told_what_was_lost() {
-    let result: ToolResult = lost("c1", "bash", Some("k".to_owned()), Some("half"));
+    let result: ToolResult = lost_result("c1", "bash", Some("k".to_owned()), Some("half"));
     expect![[r#"{"call_id":"c1","tool":"bash","idempotency_key":"k","outcome":"lost","output":"half","error":"the call was interrupted; what it did is not known and it was not run again"}"#]]
         .assert_eq(Raw::from_value(&result).unwrap().get());
 }

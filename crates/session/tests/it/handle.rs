@@ -16,7 +16,7 @@ struct Prompts;
 impl Reducer for Prompts {
     type State = Vec<(u64, Metadata)>;
 
-    fn begin(&self) -> Self::State {
+    fn initial_state(&self) -> Self::State {
         Vec::new()
     }
 

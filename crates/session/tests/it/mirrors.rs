@@ -38,7 +38,7 @@ every_store! {
         let begin = |from: FollowFrom| {
             let target = World::new(Kept::Memory);
             let mirror = mirror(&session, &target, from);
-            mirror.check().unwrap();
+            mirror.check_health().unwrap();
             mirror.detach().unwrap();
             ids(&copied(target.journal(), "s"))
         };
@@ -122,10 +122,10 @@ every_store! {
         write(&session, 1, "prompt one \n prompt two");
         let closed = |result| matches!(result, Err(SessionError::Append(AppendError::Closed)));
         assert!(closed(first.detach()));
-        while second.check().is_ok() {
+        while second.check_health().is_ok() {
             std::thread::yield_now();
         }
-        assert!(closed(second.check()), "an error stays");
+        assert!(closed(second.check_health()), "an error stays");
         assert!(closed(second.detach()));
         assert_eq!(session.seq(), 2);
     }

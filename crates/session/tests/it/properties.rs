@@ -61,7 +61,7 @@ struct Seen;
 impl Reducer for Seen {
     type State = Vec<(u64, Option<event::Cost>, Metadata)>;
 
-    fn begin(&self) -> Self::State {
+    fn initial_state(&self) -> Self::State {
         Vec::new()
     }
 

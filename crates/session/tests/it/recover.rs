@@ -52,11 +52,11 @@ fn check(text: &str, expected: Expect) {
     let events = log(text);
     let recovery = recovery(&events);
     let mut out = String::new();
-    for left in recovery.left() {
+    for left in recovery.left_open() {
         let (seq, age) = (left.opened.seq, left.age.as_secs());
         writeln!(out, "{seq} {}, {age} s: {:?}", name(left), left.remedy()).unwrap();
     }
-    for draft in recovery.closing(&Recorded(&events)).unwrap() {
+    for draft in recovery.closing_drafts(&Recorded(&events)).unwrap() {
         writeln!(out, "+ {} {}", draft.kind, draft.data.get()).unwrap();
     }
     expected.assert_eq(&out);
@@ -112,7 +112,7 @@ fn remedy_depends_on_start_and_effect() {
 fn a_host_can_give_up_any_call() {
     let events = log("call m1 c1 bash ls \n started c1 bash replay_safe");
     let recovery = recovery(&events);
-    let drafts = recovery.give_up(&recovery.left()[0], &Recorded(&events)).unwrap();
+    let drafts = recovery.give_up_drafts(&recovery.left_open()[0], &Recorded(&events)).unwrap();
     assert!(check_batch(&fold(&events), &drafts, &Recorded(&events)).unwrap().calls().is_empty());
 }
 
@@ -165,15 +165,15 @@ fn the_childs_own_log_decides() {
 #[test]
 fn closing_is_dated_at_the_last_sign_of_life() {
     let events = log("turn.started {\"agent_id\":\"a\"} \n [at=40] prompt hi \n [at=20] note {}");
-    let drafts = recovery(&events).closing(&Recorded(&events)).unwrap();
+    let drafts = recovery(&events).closing_drafts(&Recorded(&events)).unwrap();
     assert_eq!((drafts[0].created_at, drafts[0].observed_at), (at(40), at(3_600)));
 }
 
 #[test]
 fn two_processes_close_with_the_same_events() {
     let events = log("[turn=t1] turn.started {\"agent_id\":\"a\"} \n call m1 c1 bash ls");
-    let one = recover(&fold(&events), at(100), fate).closing(&Recorded(&events)).unwrap();
-    let two = recover(&fold(&events), at(200), fate).closing(&Recorded(&events)).unwrap();
+    let one = recover(&fold(&events), at(100), fate).closing_drafts(&Recorded(&events)).unwrap();
+    let two = recover(&fold(&events), at(200), fate).closing_drafts(&Recorded(&events)).unwrap();
     assert_eq!(one.len(), 1);
     assert!(one[0].id == two[0].id && one[0].has_same_content(&two[0]));
 }
@@ -211,11 +211,11 @@ proptest! {
 
     #[test]
     fn closing_is_legal_and_closing_twice_adds_nothing(events in any_log()) {
-        let first = recovery(&events).closing(&Recorded(&events)).unwrap();
+        let first = recovery(&events).closing_drafts(&Recorded(&events)).unwrap();
         let checked = check_batch(&fold(&events), &first, &Recorded(&events));
         prop_assert!(checked.is_ok(), "{:?}", checked);
         let closed = append(&events, first);
-        let second = recovery(&closed).closing(&Recorded(&closed)).unwrap();
+        let second = recovery(&closed).closing_drafts(&Recorded(&closed)).unwrap();
         prop_assert!(second.is_empty(), "{:?}", second);
     }
 }

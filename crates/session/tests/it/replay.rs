@@ -15,7 +15,7 @@ struct Counting;
 impl Reducer for Counting {
     type State = (u64, f64);
 
-    fn begin(&self) -> (u64, f64) {
+    fn initial_state(&self) -> (u64, f64) {
         (0, 0.0)
     }
 

@@ -33,7 +33,7 @@ every_store! {
         let session = Session::open(&world.reopened(), id("s")).unwrap();
         let before = all(&session).len();
         let recovery = session.recover(at(3_600), nobody).unwrap();
-        assert_eq!(recovery.left().len(), 8);
+        assert_eq!(recovery.left_open().len(), 8);
         assert_eq!(all(&session).len(), before, "listing only reads");
         let other = world.open("s");
         let seen_by_other = other.recover(at(7_200), nobody).unwrap();
@@ -47,7 +47,7 @@ every_store! {
         assert_eq!(all(&session).len(), before + 4);
         // What somebody can still answer is left.
         let left = session.recover(at(3_600), nobody).unwrap();
-        assert_eq!(left.left().len(), 4);
+        assert_eq!(left.left_open().len(), 4);
         assert!(session.is_waiting());
         let call = session.open_work().calls()[0].clone();
         assert_eq!(session.begin_tool(&call, Effect::NeverReplay).unwrap().next, CallAction::Run);
@@ -106,7 +106,7 @@ every_store! {
         assert_eq!(session.child("done").unwrap().artifacts.len(), 1);
         assert_eq!(session.child("gone").unwrap().reason.as_deref(), Some("lost"));
         let left = session.recover(at(3_600), |child| child.child_id == "busy").unwrap();
-        assert!(matches!(left.left(), [only] if matches!(&only.left, Left::Child { .. })));
+        assert!(matches!(left.left_open(), [only] if matches!(&only.left, Left::Child { .. })));
     }
 
     fn a_tool_begins_once(world) {

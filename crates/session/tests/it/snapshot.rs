@@ -27,14 +27,14 @@ fn a_snapshot_is_due_by_count() {
     let mut log = TestLog::new();
     log.prompt("one");
     let policy = every(2);
-    assert_eq!(policy.due(&view_of(&log), Time::EPOCH), None);
+    assert_eq!(policy.due_trigger(&view_of(&log), Time::EPOCH), None);
     log.prompt("two");
     let view = view_of(&log);
     let snapshot = policy.snapshot_if_needed(&view, Time::EPOCH, &log).unwrap().unwrap();
     assert_eq!((snapshot.strategy.as_str(), snapshot.cutoff_seq), ("count", 2));
     assert_eq!(snapshot.cutoff_event_id, Some(id_at(2)));
     log.add(&snapshot);
-    assert_eq!(policy.due(&view_of(&log), Time::EPOCH), None);
+    assert_eq!(policy.due_trigger(&view_of(&log), Time::EPOCH), None);
     log.prompt("three");
     assert_eq!(policy.snapshot_if_needed(&view_of(&log), Time::EPOCH, &log).unwrap(), None);
 }
@@ -47,11 +47,11 @@ fn a_snapshot_is_due_by_age() {
     log.prompt("one");
     let view = view_of(&log);
     let at = |secs: i128| Time::from_nanos(time_at(1).nanos() + secs * 1_000_000_000);
-    assert_eq!(policy.due(&view, at(59)), None);
-    assert_eq!(policy.due(&view, at(120)), Some(Trigger::Time));
-    assert_eq!(policy.due(&view, at(-120)), None, "a clock that went back is no reason");
+    assert_eq!(policy.due_trigger(&view, at(59)), None);
+    assert_eq!(policy.due_trigger(&view, at(120)), Some(Trigger::Time));
+    assert_eq!(policy.due_trigger(&view, at(-120)), None, "a clock that went back is no reason");
     log.add(&policy.snapshot(&view, Trigger::Time, &log).unwrap().unwrap());
-    assert_eq!(policy.due(&view_of(&log), at(500)), None);
+    assert_eq!(policy.due_trigger(&view_of(&log), at(500)), None);
 }
 
 #[test]

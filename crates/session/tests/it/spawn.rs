@@ -2,7 +2,7 @@
 
 use event::Event;
 use event::payload::ChildRequested;
-use session::{OpenWork, blocked, first_prompt, left_behind};
+use session::{OpenWork, blocked_by_wait, first_prompt, left_behind};
 
 use crate::drafts::{drafts, log, session_id};
 
@@ -33,7 +33,7 @@ fn fold(events: &[Event]) -> OpenWork {
 fn a_child_is_blocked_by_its_newest_wait() {
     let parent = fold(&log(r#"child.started {"child_id":"k","child_session_id":"k"}"#));
     let reason = |text: &str| {
-        let blocked = blocked(parent.children()[0], &fold(&log(text)))?;
+        let blocked = blocked_by_wait(parent.children()[0], &fold(&log(text)))?;
         Some((blocked.reason, blocked.external_id))
     };
     assert_eq!(reason("prompt dig"), None);

@@ -456,7 +456,7 @@ proptest! {
                 Care::Offload => {
                     let long = compaction::long_outputs(&mut view, &log, &options).unwrap();
                     let short: Vec<_> = long.iter().map(|output| output.replaced_by("art")).collect();
-                    compaction::offload(&mut view, &log, &short, &options)
+                    compaction::offload_outputs(&mut view, &log, &short, &options)
                         .unwrap()
                         .map(|compaction| log.add(&compaction))
                 }
