@@ -30,6 +30,9 @@ pub(crate) struct Connection {
     pub(crate) is_watched: bool,
     /// A write failed. The server sends nothing more to it, and still reads what it sends.
     pub(crate) is_deaf: bool,
+    /// The server has ended the input. What was sent before is still read.
+    pub(crate) is_dismissed: bool,
+    /// All input has been read.
     pub(crate) is_ended: bool,
 }
 
@@ -66,6 +69,7 @@ impl Connection {
             is_writable: true,
             is_watched: false,
             is_deaf: false,
+            is_dismissed: false,
             is_ended: false,
         }
     }
@@ -96,6 +100,12 @@ impl Connection {
                 FlushOutcome::Drained
             }
         }
+    }
+
+    /// Returns whether there is output that the client may still take. A client in the middle of a
+    /// replay is not waited for; it resumes at the next server.
+    pub(crate) fn awaits_output(&self, tape: &Tape) -> bool {
+        !self.is_deaf && !self.outbox.is_reading() && !self.outbox.is_drained(tape)
     }
 
     /// Returns the word for the client's state in `stats`.

@@ -13,7 +13,7 @@ pub enum Notice {
     RefusedPeer { uid: u32 },
     /// The server hung up on a client that sent an endless line or used up shared room.
     CutOff { pid: Option<u32> },
-    /// The server had no room for another client.
+    /// The server has no room for another client, so connections wait. Reported once per minute.
     TooManyClients,
     /// The journal could not be read for a client.
     Unreadable { pid: Option<u32>, why: String },
@@ -29,7 +29,9 @@ impl fmt::Display for Notice {
                 write!(f, "user {uid} tried to connect and was refused")
             }
             Notice::CutOff { pid } => write!(f, "{} was disconnected", PeerName(*pid)),
-            Notice::TooManyClients => f.write_str("there was no room for another client"),
+            Notice::TooManyClients => {
+                f.write_str("there is no room for another client: new connections wait")
+            }
             Notice::Unreadable { pid, why } => {
                 write!(f, "cannot read the journal for {}: {why}", PeerName(*pid))
             }

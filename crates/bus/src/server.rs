@@ -1,11 +1,16 @@
 //! The server: one thread that accepts, reads, relays and writes, and never waits for a client.
 //!
-//! Each turn reads a limited amount from every client with input, appends it to the tape, and
-//! writes to every client what its socket takes. A client that reads nothing falls behind on the
-//! tape; it does not slow the others.
+//! Each turn accepts while there is room, reads a limited amount from every client with input,
+//! appends it to the tape, and writes to every client what its socket takes. A client that reads
+//! nothing falls behind on the tape; it does not slow the others.
+//!
+//! A message is never lost once its sender's write has succeeded. Connections beyond the limit of
+//! clients stay in the kernel's queue, and the server ends a client's input before it stops
+//! reading it ([`Server::dismiss`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,10 +26,10 @@ use crate::handle::{Handle, InboxBatch, InboxItem};
 use crate::notice::Notice;
 use crate::outbox::FlushOutcome;
 use crate::replay::{PageResult, QueuedRead, ReplayReader, ReplaySource};
-use crate::socket::{Socket, peer};
+use crate::socket::{Socket, has_waiting, peer};
 
-/// Connected clients. Beyond that the server closes the client that has been stalled longest, or
-/// the new one if none is stalled.
+/// Connected clients. Beyond that the server dismisses the client that has been stalled longest; if
+/// none is stalled, new connections wait in the kernel's queue until a client leaves.
 const CLIENTS_MAX: usize = 1_024;
 
 /// File descriptors to ask for: clients, and what else the process has open.
@@ -48,6 +53,9 @@ const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// The delay before accepting again when the process had no file descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// The time between two notices that connections wait because the bus is full.
+const CROWDED_NOTICE_EVERY_MS: u64 = 60_000;
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
@@ -97,10 +105,16 @@ pub struct Server {
     next_id: u32,
     began: Instant,
     refused: HashMap<u32, u64>,
-    closed_newcomers: u64,
-    /// A connection waits for which there was no descriptor. The poll is edge-triggered and does not
-    /// report it again.
+    /// Connections may wait in the kernel's queue. The poll is edge-triggered and does not report
+    /// them again, so this stays set until an accept finds none.
     has_backlog: bool,
+    /// The last accept failed for want of a file descriptor.
+    lacks_descriptor: bool,
+    /// When the log was last told that connections wait because the bus is full.
+    crowded_ms: Option<u64>,
+    /// The server finishes: it accepts what waits, whatever the limit, and keeps clients until they
+    /// have taken their output.
+    is_finishing: bool,
     buffer: Vec<u8>,
 }
 
@@ -133,8 +147,10 @@ impl Server {
             next_id: 1,
             began: Instant::now(),
             refused: HashMap::new(),
-            closed_newcomers: 0,
             has_backlog: false,
+            lacks_descriptor: false,
+            crowded_ms: None,
+            is_finishing: false,
             buffer: vec![0; READ_TURN],
         })
     }
@@ -157,25 +173,35 @@ impl Server {
             let reader = ReplayReader::start(record, self.handle());
             self.reader = Some(reader.map_err(|source| self.failed(source))?);
         }
-        // Order within a turn: read before write, so that a message goes out in the turn that read
-        // it. A busy turn polls without waiting, so that new clients and the handle get their turn.
         loop {
-            let limit = match is_busy {
-                true => Some(Duration::ZERO),
-                false => self.has_backlog.then_some(ACCEPT_AGAIN),
+            let limit = match () {
+                // A busy turn polls without waiting, so that the handle gets its turn.
+                () if is_busy => Some(Duration::ZERO),
+                () if self.lacks_descriptor => Some(ACCEPT_AGAIN),
+                () => None,
             };
             self.wait(&mut events, limit)?;
             let is_stopping = self.take_events(&events);
             if is_stopping {
                 break;
             }
-            if self.has_backlog {
-                self.accept();
-            }
-            self.read_clients(READ_ROUND);
-            is_busy = self.write_clients() || !self.readable.is_empty();
+            is_busy = self.take_turn();
+            self.report_crowd();
         }
         self.finish(&mut events)
+    }
+
+    /// Accepts, reads and writes once; returns whether there is more to do at once.
+    ///
+    /// The order matters. A client that connected before a message was sent gets the message, so the
+    /// server accepts before it reads. A message goes out in the turn that read it, so the server
+    /// reads before it writes. Writing closes the clients that have left, whose room the next turn
+    /// gives to connections that wait.
+    fn take_turn(&mut self) -> bool {
+        self.accept();
+        self.read_clients(READ_ROUND);
+        let is_busy = self.write_clients();
+        is_busy || !self.readable.is_empty() || self.can_accept()
     }
 
     fn wait(&mut self, events: &mut Events, limit: Option<Duration>) -> Result<(), RunError> {
@@ -194,7 +220,7 @@ impl Server {
         let mut is_stopping = false;
         for event in events {
             match event.token() {
-                LISTENER => self.accept(),
+                LISTENER => self.has_backlog = true,
                 WAKER => is_stopping |= self.drain_inbox(),
                 Token(token) => {
                     let slot = token - FIRST_CLIENT;
@@ -216,28 +242,55 @@ impl Server {
         is_stopping
     }
 
-    /// Accepts all waiting connections. They get what is relayed from now on.
+    /// Accepts waiting connections while there is room. They get what is relayed from now on.
+    ///
+    /// The others stay in the kernel's queue with what they have sent. A server that accepted them
+    /// only to close them would lose messages that one-shot senders count as sent.
     fn accept(&mut self) {
-        loop {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+        self.lacks_descriptor = false;
+        while self.has_backlog {
+            if !self.has_room() {
+                // The last one accepted may have been the last one that waited.
+                self.has_backlog = has_waiting(&self.listener);
+                if self.has_backlog {
+                    self.dismiss_longest_stalled();
+                }
+                return;
+            }
+            match self.listener.accept() {
+                Ok((stream, _)) => self.admit_client(stream),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The client gave up while it waited to be accepted.
-                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.has_backlog = false;
-                    return;
-                }
-                // Out of descriptors: closing a stalled client frees one.
-                Err(_) if self.cut_longest_stalled() => continue,
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.has_backlog = false,
                 Err(_) => {
-                    if !std::mem::replace(&mut self.has_backlog, true) {
-                        (self.settings.notice)(Notice::TooManyClients);
-                    }
+                    self.lacks_descriptor = true;
+                    self.dismiss_longest_stalled();
                     return;
                 }
-            };
-            self.admit_client(stream);
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.is_finishing || self.client_count() < CLIENTS_MAX
+    }
+
+    /// Returns whether a connection may wait that the next turn can accept.
+    fn can_accept(&self) -> bool {
+        self.has_backlog && !self.lacks_descriptor && self.has_room()
+    }
+
+    /// Tells the log that connections wait, once per minute at most: a burst of senders may meet a
+    /// full bus thousands of times.
+    fn report_crowd(&mut self) {
+        if !self.has_backlog || self.can_accept() {
+            return;
+        }
+        let now_ms = (self.settings.clock)();
+        if self.crowded_ms.is_none_or(|at| now_ms >= at + CROWDED_NOTICE_EVERY_MS) {
+            self.crowded_ms = Some(now_ms);
+            (self.settings.notice)(Notice::TooManyClients);
         }
     }
 
@@ -253,20 +306,12 @@ impl Server {
             }
             return;
         }
-        if self.client_count() >= CLIENTS_MAX && !self.cut_longest_stalled() {
-            self.closed_newcomers += 1;
-            (self.settings.notice)(Notice::TooManyClients);
-            return;
-        }
-        let slot = self.free.pop().unwrap_or(self.slots.len());
-        let token = Token(slot + FIRST_CLIENT);
-        if self.poll.registry().register(&mut stream, token, Interest::READABLE).is_err() {
-            self.free.push(slot);
-            return;
-        }
-        if slot == self.slots.len() {
+        let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-        }
+            self.slots.len() - 1
+        });
+        let token = Token(slot + FIRST_CLIENT);
+        let registered = self.poll.registry().register(&mut stream, token, Interest::READABLE);
         let end = self.exchange.tape.end_offset();
         let now_ms = (self.settings.clock)();
         let client = Connection::new(stream, self.next_id, peer, end, now_ms);
@@ -274,6 +319,10 @@ impl Server {
         self.next_id = self.next_id.wrapping_add(1).max(1);
         self.slots[slot] = Some(Box::new(client));
         self.readable.push_back(slot);
+        if registered.is_err() {
+            // The poll would never report its input. What it has sent so far is still relayed.
+            self.dismiss(slot);
+        }
         // A new client wants everything until it subscribes.
         self.handle.set_line_clients(true);
         self.handle.set_clients(self.client_count());
@@ -407,8 +456,11 @@ impl Server {
                 self.request_page(slot);
             }
             // After the write: a client that only closed its sending side still gets what is due
-            // now.
-            if self.slots[slot].as_ref().is_some_and(|client| client.is_ended) {
+            // now. While the server finishes, it gets what is due within that time.
+            let is_over = self.slots[slot].as_ref().is_some_and(|client| {
+                client.is_ended && !(self.is_finishing && client.awaits_output(&self.exchange.tape))
+            });
+            if is_over {
                 self.close(slot);
             }
         }
@@ -483,20 +535,33 @@ impl Server {
         }
     }
 
-    fn cut_longest_stalled(&mut self) -> bool {
+    /// Makes room by dismissing a client that takes no output, if there is one.
+    fn dismiss_longest_stalled(&mut self) {
         let clients = self.slots.iter().enumerate();
         let stalled = clients.filter_map(|(slot, client)| {
-            let client = client.as_ref()?;
+            let client = client.as_ref().filter(|client| !client.is_dismissed)?;
             // `stalled_ms` is only brought up to date when lines are dropped. A client that has
             // read since then is spared.
             Some((client.stalled_ms.filter(|_| client.outbox.is_stalled())?, slot))
         });
-        let Some((_, slot)) = stalled.min() else { return false };
+        let Some((_, slot)) = stalled.min() else { return };
         if let Some(client) = &self.slots[slot] {
             (self.settings.notice)(Notice::CutOff { pid: client.peer.pid });
         }
-        self.close(slot);
-        true
+        self.dismiss(slot);
+    }
+
+    /// Ends a client's input. From here on its writes fail; what it wrote before is read and
+    /// relayed, and then the client is closed.
+    fn dismiss(&mut self, slot: usize) {
+        let Some(client) = self.slots[slot].as_mut() else { return };
+        client.is_dismissed = true;
+        // It fails if the client has left; the read below sees that as well.
+        let _ = client.stream.shutdown(Shutdown::Read);
+        if !client.is_readable {
+            client.is_readable = true;
+            self.readable.push_back(slot);
+        }
     }
 
     fn close(&mut self, slot: usize) {
@@ -504,6 +569,7 @@ impl Server {
             // Dropping the stream closes it anyway.
             let _ = self.poll.registry().deregister(&mut client.stream);
             self.free.push(slot);
+            self.lacks_descriptor = false;
             // The slot may be reused before its turn comes.
             if client.is_readable {
                 self.readable.retain(|readable| *readable != slot);
@@ -516,25 +582,29 @@ impl Server {
         self.slots.len() - self.free.len()
     }
 
-    /// Reads what was sent so far and writes pending output, up to a second.
+    /// Relays what was sent before the stop and writes pending output, up to a second.
     fn finish(&mut self, events: &mut Events) -> Result<(), RunError> {
-        // In this order: refuse new messages from inside, relay those that came before, then admit
-        // the clients that connected before the stop.
+        // In this order: refuse new messages from inside and relay those that came before; refuse
+        // new connections and accept those that wait; end the input of the clients once it is read.
         self.handle.close();
         self.drain_inbox();
-        self.accept();
+        // Where it fails, a connection that comes during the last second may be lost.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Read);
+        (self.has_backlog, self.is_finishing) = (true, true);
+        let mut is_dismissed = false;
         let until = Instant::now() + STOP_MAX;
         loop {
-            self.read_clients(READ_ROUND);
-            let is_busy = self.write_clients() || !self.readable.is_empty();
-            let tape = &self.exchange.tape;
-            let mut clients = self.slots.iter().flatten();
-            // A client in the middle of a replay would never be done; it resumes at the next server.
-            let is_done = clients.all(|client| {
-                let outbox = &client.outbox;
-                client.is_deaf || outbox.is_reading() || outbox.is_drained(tape)
-            });
+            let is_busy = self.take_turn();
             let left = until.saturating_duration_since(Instant::now());
+            // Not at once, because some systems discard unread input when it is ended. Not too late,
+            // because a client that sends without pause keeps the server busy.
+            if !is_dismissed && (!is_busy || left < STOP_MAX / 2) {
+                (0..self.slots.len()).for_each(|slot| self.dismiss(slot));
+                is_dismissed = true;
+                continue;
+            }
+            let tape = &self.exchange.tape;
+            let is_done = !self.slots.iter().flatten().any(|client| client.awaits_output(tape));
             if left.is_zero() || (is_done && !is_busy) {
                 break;
             }
@@ -570,7 +640,7 @@ impl Server {
             ("uptime_seconds", json!(self.began.elapsed().as_secs())),
             ("clients", Value::Array(clients.collect())),
             ("refused_peers", json!(self.refused.values().sum::<u64>())),
-            ("refused_clients", json!(self.closed_newcomers)),
+            ("is_full", json!(self.client_count() >= CLIENTS_MAX)),
         ];
         fields.extend(self.exchange.counts());
         control_line("stats", &fields, now_ms)

@@ -29,7 +29,8 @@ fn is_well(mut command: Command) {
     let output = command.output().expect("`python3` starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.trim_end() == "ok", "{said}{complaints}");
+    let is_ok = said.lines().next_back() == Some("ok");
+    assert!(output.status.success() && is_ok, "{said}{complaints}");
 }
 
 /// One that reads nothing, beside a server.
@@ -89,6 +90,28 @@ fn reference_client_works_with_our_server() {
         return;
     };
     is_well(own_program(&file, TestServer::open().path(), "client"));
+}
+
+/// A burst of one-shot senders, by our own hand or by the protocol's.
+fn burst(path: &Path, file: Option<&Path>) -> Command {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/burst.py");
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(script).arg(path).arg("2000").args(file);
+    command
+}
+
+#[test]
+fn burst_of_python_senders_arrives_whole() {
+    is_well(burst(TestServer::open().path(), None));
+}
+
+#[test]
+fn burst_of_reference_senders_arrives_whole() {
+    let Some(file) = std::env::var_os(OWN).map(PathBuf::from) else {
+        println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
+        return;
+    };
+    is_well(burst(TestServer::open().path(), Some(&file)));
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
-use bus::{Message, SendOutcome, ServerSettings, send};
+use bus::{Filter, Message, Notice, SendOutcome, Server, ServerSettings, send};
 
-use crate::harness::{TestClient, TestServer, note, settings};
+use crate::harness::{PATIENCE, TestClient, TestServer, note, settings};
 
 #[test]
 fn every_client_gets_a_message_once() {
@@ -205,25 +206,113 @@ fn new_client_gets_no_old_messages() {
 }
 
 #[test]
-fn client_beyond_limit_is_closed() {
-    let server = TestServer::open();
+fn burst_beyond_the_limit_arrives_whole() {
+    const THREADS: usize = 16;
+    const EACH: usize = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bus.sock");
+    let (tell, told) = mpsc::sync_channel(8);
+    let notice = Box::new(move |notice| tell.try_send(notice).unwrap());
+    let server = Server::bind(&path, ServerSettings { notice, ..settings() }).unwrap();
+    let handle = server.handle();
+    let listener = handle.listen(Filter::default()).unwrap();
+    // The server does not run yet, so that all of them wait, with their messages, when it does.
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let path = &path;
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let mut stream = UnixStream::connect(path).unwrap();
+                    let line = note(thread * EACH + number) + "\n";
+                    stream.write_all(line.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let thread = std::thread::spawn(move || server.run().unwrap());
+    let mut heard: Vec<String> = (0..THREADS * EACH)
+        .map(|_| listener.next(PATIENCE).unwrap())
+        .map(|message| String::from_utf8_lossy(message.line()).trim_end().to_owned())
+        .collect();
+    heard.sort();
+    let mut expected: Vec<String> = (0..THREADS * EACH).map(note).collect();
+    expected.sort();
+    assert!(heard == expected, "each came once");
+    handle.stop();
+    thread.join().unwrap();
+    assert_eq!(told.try_iter().count(), 0, "senders that leave are no crowd");
+}
+
+#[test]
+fn connection_beyond_the_limit_waits() {
+    let (tell, told) = mpsc::sync_channel(8);
+    let notice = Box::new(move |notice| tell.try_send(notice).unwrap());
+    let server = TestServer::open_with(ServerSettings { notice, ..settings() });
     let mut guests: Vec<TestClient> = (0..1_024).map(|_| server.client()).collect();
-    let newcomer = TestClient::connect(server.path());
-    assert_eq!(newcomer.hear_all(), [""; 0]);
-    // However much of a message was written by then, it was not sent.
-    let message = Message::parse(note(0).as_bytes()).unwrap();
-    for _ in 0..200 {
-        let sent = send(server.path(), std::slice::from_ref(&message));
-        assert!(matches!(sent, SendOutcome::NotSent(_)), "{sent:?}");
-    }
-    guests[0].say(&note(1));
+    let newcomers: Vec<TestClient> = (0..200)
+        .map(|number| {
+            let mut newcomer = TestClient::connect(server.path());
+            newcomer.say(&note(number));
+            newcomer
+        })
+        .collect();
+    // A full bus serves the clients that it has.
+    guests[0].say(&note(1_000));
     for client in &mut guests {
-        assert_eq!(client.hear(), note(1));
+        assert_eq!(client.hear(), note(1_000));
     }
     guests[0].say(r#"{"tract":"callosum","event":"stats"}"#);
-    assert_eq!(guests[0].hear_json()["refused_clients"], 201);
+    assert_eq!(guests[0].hear_json()["is_full"], true);
+    for newcomer in &newcomers {
+        newcomer.stream.shutdown(Shutdown::Write).unwrap();
+    }
     guests.pop().unwrap().leave();
-    server.client();
+    for number in 0..200 {
+        assert_eq!(guests[0].hear(), note(number));
+    }
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [Notice::TooManyClients], "told once");
+}
+
+#[test]
+fn stop_relays_what_was_written_before() {
+    let mut server = TestServer::open();
+    let listener = server.handle.listen(Filter::default()).unwrap();
+    let written = std::thread::scope(|scope| {
+        let senders: Vec<_> = (0..4_usize)
+            .map(|sender| {
+                let path = server.path().to_owned();
+                // Half of them stay connected, half of them connect for each message.
+                let mut staying = TestClient::connect(&path);
+                scope.spawn(move || {
+                    let mut written = 0_u64;
+                    for number in (sender * 1_000_000).. {
+                        let line = note(number) + "\n";
+                        let sent = if sender % 2 == 0 {
+                            staying.stream.write_all(line.as_bytes())
+                        } else {
+                            UnixStream::connect(&path)
+                                .and_then(|mut stream| stream.write_all(line.as_bytes()))
+                        };
+                        match sent {
+                            Ok(()) => written += 1,
+                            Err(_) => break,
+                        }
+                    }
+                    written
+                })
+            })
+            .collect();
+        for _ in 0..1_000 {
+            listener.next(PATIENCE).unwrap();
+        }
+        server.close();
+        senders.into_iter().map(|sender| sender.join().unwrap()).sum::<u64>()
+    });
+    let mut relayed = 1_000;
+    while listener.next(Duration::ZERO).is_some() {
+        relayed += 1;
+    }
+    assert_eq!(relayed + listener.missed(), written);
 }
 
 #[test]

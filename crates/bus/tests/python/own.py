@@ -11,11 +11,10 @@ import threading
 import time
 import types
 
-path, file, part = sys.argv[1:4]
 PATIENCE = 60
 
 
-def load():
+def load(file):
     """The file by itself. All it needs of its own package is a folder, which it is not asked for
     here, and the time."""
     needed = {"get_journal": lambda: "/nowhere", "now_ms": lambda: int(time.time() * 1000)}
@@ -97,4 +96,6 @@ def server(callosum):
     serving.stop()
 
 
-(client if part == "client" else server)(load())
+if __name__ == "__main__":
+    path, file, part = sys.argv[1:4]
+    (client if part == "client" else server)(load(file))
