@@ -103,7 +103,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Ends orphans, restores saved tasks and reads `services.toml`.
+    /// Ends orphans, reads `services.toml` and restores saved tasks.
     pub(crate) fn open(
         settings: SupervisorSettings,
         bus: Handle,
@@ -170,9 +170,10 @@ impl Keeper {
             runs,
             refs,
         };
-        keeper.restore_tasks(kept, orphans);
-        // The error was reported. There is no earlier file to fall back to.
+        // Before the tasks: the file says how many of them may run at once, and a task may need a
+        // service. The error was reported, and there is no earlier file to fall back to.
         let _ = keeper.load_file();
+        keeper.restore_tasks(kept, orphans);
         keeper.save();
         Ok(keeper)
     }

@@ -473,10 +473,16 @@ impl TaskQueue {
         }
         for mut entry in kept.waiting {
             entry.refs.retain(|reference| !self.locations.contains_key(reference));
-            let lane = self.lanes.get(&entry.work.name);
-            let is_there = lane.is_some_and(|lane| lane.by_work.contains_key(&entry.work));
+            if entry.refs.is_empty() {
+                continue;
+            }
             // We wrote this file within the limits, so an entry beyond them was edited by hand.
-            if entry.refs.is_empty() || (is_there && self.waiting >= WAITING_ALL_MAX) {
+            if self.waiting >= WAITING_ALL_MAX {
+                for reference in entry.refs {
+                    let name = &entry.work.name;
+                    let stopped = Stopped::never_ran(name, reference, Reason::QueueFull);
+                    effects.push(Effect::Stopped(stopped));
+                }
                 continue;
             }
             entry.seq = self.next_seq;

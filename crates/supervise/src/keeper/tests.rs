@@ -26,7 +26,11 @@ struct House {
 
 impl House {
     fn open(services: &str) -> House {
-        let folder = tempfile::tempdir().unwrap();
+        House::open_in(tempfile::tempdir().unwrap(), services)
+    }
+
+    /// Opens a keeper on a folder that may hold the state of an earlier one.
+    fn open_in(folder: TempDir, services: &str) -> House {
         let journal = folder.path().to_owned();
         let path = journal.join("services.toml");
         fs::write(&path, services).unwrap();
@@ -173,12 +177,30 @@ fn lost_requests_raise_an_alert() {
 }
 
 #[test]
+fn restored_tasks_keep_to_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = ["doctor", "digest", "usage"].map(|name| {
+        serde_json::json!({
+            "refs": [name], "day": null, "timeout": null, "rerun": false, "keep": false,
+            "work": {"name": name, "program": "own", "cmd": ["hansard", name], "cwd": null, "env": []},
+        })
+    });
+    let health = folder.path().join("health");
+    fs::create_dir(&health).unwrap();
+    let saved = serde_json::json!({"running": [], "waiting": entries});
+    fs::write(health.join("tasks.json"), saved.to_string()).unwrap();
+    let house = House::open_in(folder, "tasks = { running_max = 1, persist = true }\n");
+    assert_eq!(house.keeper.queue.running().count(), 1);
+    assert_eq!(house.keeper.queue.waiting_counts().map(|(_, count)| count).sum::<usize>(), 2);
+}
+
+#[test]
 fn failed_save_is_retried() {
     let mut house = House::open("tasks = { persist = true }\n");
     let health = house.folder.path().join("health");
     // A folder is in the way of the temporary file.
     fs::create_dir(health.join("tasks.new")).unwrap();
-    let request = Draft::new(NAME, "request").with("ref", "r1").with("cmd", ["hansard", "x"]);
+    let request = Draft::new(NAME, "request").with("ref", "r1").with("cmd", ["hansard", "doctor"]);
     house.keeper.handle_input(KeeperInput::Request(request.build().unwrap()));
     house.keeper.save();
     let tasks = || fs::read_to_string(health.join("tasks.json")).unwrap_or_default();

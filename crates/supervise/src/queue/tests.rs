@@ -354,6 +354,32 @@ fn daemon_tasks_run_again_after_crash() {
 }
 
 #[test]
+fn restored_tasks_beyond_the_limit_are_answered() {
+    let limits = TaskLimits { persist: true, ..TaskLimits::default() };
+    let mut queue = TaskQueue::new(limits);
+    queue.request(request(0, "a", 0));
+    queue.request(request(1, "a", 1));
+    let mut on_disk = queue.take_changes().unwrap();
+    let entry = on_disk.waiting.pop().unwrap();
+    on_disk.running.clear();
+    let different = |number: usize| {
+        let mut work = work("a", 0);
+        work.cmd.push(number.to_string());
+        QueuedTask { refs: vec![reference(number)], work: Arc::new(work), ..entry.clone() }
+    };
+    on_disk.waiting = (0..WAITING_ALL_MAX + 2).map(different).collect();
+    let effects = TaskQueue::new(limits).restore(on_disk);
+    let full: Vec<&Ref> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Stopped(it) if it.reason == Some(Reason::QueueFull) => Some(&it.reference),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(full, [&reference(WAITING_ALL_MAX), &reference(WAITING_ALL_MAX + 1)]);
+}
+
+#[test]
 fn crashed_runs_are_answered_or_rerun() {
     let mut queue = TaskQueue::new(TaskLimits { persist: true, ..TaskLimits::default() });
     queue.request(request(1, "a", 1));

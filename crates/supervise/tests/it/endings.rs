@@ -230,7 +230,7 @@ fn next_daemon_ends_and_answers_orphans() {
         .filter(|it| is(it, "supervisor", "started"))
         .map(|it| &it["service"])
         .collect();
-    assert_eq!(started, ["chain", "one"]);
+    assert_eq!(started, ["one", "chain"]);
     assert!(!place.journal().join("waited").exists());
     supervisor.stop();
     bus.stop();
