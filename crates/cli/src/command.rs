@@ -236,7 +236,10 @@ impl From<Completion> for ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use clap::{Command, CommandFactory};
+    use supervise::BusAccess;
 
     use super::Hansard;
 
@@ -257,5 +260,53 @@ mod tests {
         ours.sort();
         known.sort();
         assert_eq!(ours, known);
+    }
+
+    /// Adds the names of a command's options and of all commands below it.
+    fn collect_commands(
+        command: &Command,
+        above: &str,
+        found: &mut BTreeMap<String, BTreeSet<String>>,
+    ) {
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            let path = format!("{above}{}", sub.get_name());
+            collect_commands(sub, &format!("{path} "), found);
+            let names = sub.get_arguments().flat_map(|argument| {
+                let long = argument.get_long().map(|long| format!("--{long}"));
+                let short = argument.get_short().map(|short| format!("-{short}"));
+                long.into_iter().chain(short)
+            });
+            let is_everywhere = |name: &String| {
+                matches!(name.as_str(), "--help" | "-h")
+                    || supervise::GLOBAL_OPTIONS.iter().any(|(known, _)| known == name)
+            };
+            found.insert(path, names.filter(|name| !is_everywhere(name)).collect());
+        }
+    }
+
+    /// A request on the bus runs what the supervisor's table calls open, so the table says of every
+    /// command and option whether it acts for a person.
+    #[test]
+    fn every_command_is_classified_for_the_bus() {
+        let mut ours = BTreeMap::new();
+        let mut hansard = Hansard::command();
+        // Gives every command the options of the commands above it.
+        hansard.build();
+        collect_commands(&hansard, "", &mut ours);
+        let listed: Vec<&str> = supervise::OWN_COMMANDS.iter().map(|own| own.path).collect();
+        let mut unlisted: Vec<&str> = ours.keys().map(String::as_str).collect();
+        unlisted.retain(|path| !listed.contains(path));
+        assert_eq!(unlisted, [""; 0], "list them in `OWN_COMMANDS` of `supervise`");
+        for own in supervise::OWN_COMMANDS {
+            let options = ours.get(own.path).unwrap_or_else(|| panic!("no command `{}`", own.path));
+            let BusAccess::Open { options: open, personal } = own.access else { continue };
+            let known: BTreeSet<String> =
+                open.iter().chain(personal).map(|option| (*option).to_owned()).collect();
+            assert_eq!(
+                *options, known,
+                "each option of `{}` is `options` or `personal` in `OWN_COMMANDS` of `supervise`",
+                own.path
+            );
+        }
     }
 }

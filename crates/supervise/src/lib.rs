@@ -13,6 +13,7 @@ mod run; // a run, as the part of the daemon sees it that asked for it
 mod safe; // names from messages as parts of paths
 mod clock; // wall and monotonic time
 mod services_file; // services.toml
+mod own_command; // what the bus may ask of our own program
 mod program; // which program a command means, and whether the bus may run it
 mod request; // parses requests from the bus
 mod fill; // commands with placeholders
@@ -41,7 +42,7 @@ mod supervisor; // the handle for the rest of the program
 
 pub use day::Day;
 pub use fill::{FillError, fill_placeholders};
-pub use program::GLOBAL_OPTIONS;
+pub use own_command::{BusAccess, GLOBAL_OPTIONS, OWN_COMMANDS, OwnCommand};
 pub use run::{RunEvent, TaskRun};
 pub use run_ref::Ref;
 pub use safe::safe_form;

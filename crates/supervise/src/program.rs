@@ -4,24 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::own_command::OwnArguments;
 use crate::services_file::Allow;
 
 /// The word for our own program in commands.
 const OWN: &str = "hansard";
-
-/// Options of our own program before the subcommand, and whether a value follows.
-pub const GLOBAL_OPTIONS: &[(&str, bool)] = &[
-    ("--journal", true),
-    ("--json", false),
-    ("--quiet", false),
-    ("-q", false),
-    ("--no-color", false),
-    ("--verbose", false),
-    ("-v", false),
-];
-
-/// Subcommands that run programs, type or decide for a person. Allowing them would allow anything.
-const PERSONAL: &[&str] = &["run", "send", "queue", "task", "up", "approve", "deny"];
 
 /// The name of a task if its command does not tell one.
 const UNKNOWN: &str = "unknown";
@@ -58,27 +45,15 @@ pub(crate) fn resolve_allowed(
     };
     let entry = allow.iter().find(|entry| entry.program == *word && args.starts_with(&entry.args));
     if is_own(own, word) {
-        let sub = sub_command(args);
-        let is_personal = match sub {
-            SubCommand::None => false,
-            SubCommand::Word(sub) => PERSONAL.contains(&sub),
-            // An option that we do not know could hide any subcommand.
-            SubCommand::Hidden => true,
-        };
+        let own = OwnArguments::parse(args);
         // An entry for `hansard` without arguments does not open these: the user has to name each.
         let opens = allow.iter().any(|entry| {
             entry.program == OWN && !entry.args.is_empty() && args.starts_with(&entry.args)
         });
-        if is_personal && !opens {
-            return Err(match sub {
-                SubCommand::Word(sub) => format!(
-                    "`hansard {sub}` needs {{ program = \"hansard\", args = [\"{sub}\"] }} in \
-                     `allow` of services.toml"
-                ),
-                _ => "an option before the sub-command is not known".to_owned(),
-            });
+        if let Some(refusal) = own.refusal().filter(|_| !opens) {
+            return Err(refusal);
         }
-        return Ok(ResolvedCommand { program: Program::Own, name: own_name(sub) });
+        return Ok(ResolvedCommand { program: Program::Own, name: own_name(own) });
     }
     let Some(entry) = entry else {
         return Err(format!("`{word}` is not in `allow` of services.toml"));
@@ -103,7 +78,10 @@ pub(crate) fn resolve_allowed(
 pub(crate) fn resolve_trusted(allow: &[Allow], own: &Path, cmd: &[String]) -> ResolvedCommand {
     let word = cmd.first().map(String::as_str).unwrap_or_default();
     if is_own(own, word) {
-        return ResolvedCommand { program: Program::Own, name: own_name(sub_command(&cmd[1..])) };
+        return ResolvedCommand {
+            program: Program::Own,
+            name: own_name(OwnArguments::parse(&cmd[1..])),
+        };
     }
     // A listed program keeps the task name that the list gives it.
     resolve_allowed(allow, own, cmd).unwrap_or_else(|_| ResolvedCommand {
@@ -132,45 +110,10 @@ fn leads_to(own: &Path, link: &Path) -> bool {
     link.canonicalize().is_ok_and(|file| file == own)
 }
 
-/// The subcommand of our own program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SubCommand<'a> {
-    None,
-    Word(&'a str),
-    /// Behind an option that we do not know.
-    Hidden,
-}
-
-fn sub_command(args: &[String]) -> SubCommand<'_> {
-    let mut args = args.iter().map(String::as_str);
-    while let Some(arg) = args.next() {
-        if !arg.starts_with('-') {
-            return SubCommand::Word(arg);
-        }
-        let (option, has_value_inside) = match arg.split_once('=') {
-            Some((option, _)) => (option, true),
-            None => (arg, false),
-        };
-        match GLOBAL_OPTIONS.iter().find(|(known, _)| *known == option) {
-            // The value of an option is not the subcommand, even if it looks like one.
-            Some((_, true)) if !has_value_inside => {
-                args.next();
-            }
-            Some(_) => {}
-            // These end the program before any subcommand runs.
-            None if matches!(option, "--help" | "-h" | "--version" | "-V") => {
-                return SubCommand::None;
-            }
-            None => return SubCommand::Hidden,
-        }
-    }
-    SubCommand::None
-}
-
-fn own_name(sub: SubCommand<'_>) -> String {
-    match sub {
-        SubCommand::Word(sub) => sub.to_owned(),
-        SubCommand::None | SubCommand::Hidden => UNKNOWN.to_owned(),
+fn own_name(own: OwnArguments<'_>) -> String {
+    match own {
+        OwnArguments::Command { word, .. } => word.to_owned(),
+        OwnArguments::None | OwnArguments::Hidden => UNKNOWN.to_owned(),
     }
 }
 
@@ -234,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn personal_subcommands_are_refused() {
-        for sub in PERSONAL {
+    fn personal_commands_need_an_entry() {
+        for sub in ["run", "up", "delete"] {
             let refused = judged(&format!("hansard {sub} -- sh")).unwrap_err();
             assert!(refused.contains("services.toml"), "{refused}");
             assert!(judged(&format!("hansard --journal x --json {sub}")).is_err());
