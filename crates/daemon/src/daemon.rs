@@ -196,7 +196,7 @@ impl Daemon {
         let publisher = BusPublisher::open(journal.clone(), bus.clone(), clock)?;
         let bus_thread = serve_bus(server, &handle)?;
         log_notices(notices, log.clone())?;
-        answer_all(bus.clone())?;
+        answer_all(bus.clone(), &folder, log.clone(), clock)?;
         log_start(&log, &journal);
 
         // What the parts share; from here on each start takes a copy.

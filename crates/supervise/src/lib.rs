@@ -45,7 +45,7 @@ pub use fill::{FillError, fill_placeholders};
 pub use own_command::{BusAccess, GLOBAL_OPTIONS, OWN_COMMANDS, OwnCommand};
 pub use run::{RunEvent, TaskRun};
 pub use run_ref::Ref;
-pub use safe::safe_form;
+pub use safe::{folder_below, safe_form};
 pub use services_file::{Chain, FileError, Handler, ServicesFile};
 pub use settings::SupervisorSettings;
 pub use supervisor::{DaemonTask, EnqueueError, StartError, Supervisor};

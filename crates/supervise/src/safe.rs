@@ -32,7 +32,7 @@ pub fn safe_form(name: &str) -> String {
 
 /// Opens a folder below another, name by name, and creates missing ones. A link on the way is an
 /// error, because it could lead anywhere.
-pub(crate) fn folder_below(top: &Path, names: &[&str]) -> io::Result<File> {
+pub fn folder_below(top: &Path, names: &[&str]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(top, flags, Mode::empty())?;
     for name in names {

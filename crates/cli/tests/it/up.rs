@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use event::Time;
 use serde_json::Value;
@@ -290,6 +293,33 @@ fn agent_request_is_answered() {
     assert_eq!(bus::registry::fault(&answer), None);
     let about = [&answer["event"], &answer["agent_id"], &answer["skipped"]];
     assert_eq!(about, ["finish", "a1", "no_model"]);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn agent_waiter_may_come_late() {
+    let world = empty();
+    let daemon = up(&world);
+    let agents = world.home().join(".local/share/hansard/agents");
+    // Like the protocol's own client: it sends, then listens on another connection, then looks for
+    // the file of the agent, then waits for the message.
+    for number in 0..12 {
+        let id = format!("17000000000{number:02}");
+        let words = format!("agent_id={id}");
+        let said = world.run(&["bus", "send", "cortex", "request", &words, "prompt=Hello"]);
+        assert_eq!(said.code, Some(0));
+        let mut late =
+            BufReader::new(UnixStream::connect(health(&world).join("callosum.sock")).unwrap());
+        late.get_ref().set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let file = agents.join(format!("requests/{id}.jsonl"));
+        if !fs::read_to_string(file).is_ok_and(|text| text.contains(r#""event":"finish""#)) {
+            let mut line = String::new();
+            while !(line.contains(&id) && line.contains(r#""finish""#)) {
+                line.clear();
+                assert!(late.read_line(&mut line).unwrap() > 0);
+            }
+        }
+    }
     assert_eq!(daemon.terminate().code, Some(0));
 }
 
