@@ -15,7 +15,7 @@ use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use segments::{DreamError, SegmentError};
 use session::{BundleError, SessionError};
 
-use crate::output::plain;
+use crate::output::escape_controls;
 
 /// The hint for data that a newer version has written.
 const NEWER_FORMAT_HINT: &str = "update this program, or point `--journal` at another folder";
@@ -106,12 +106,12 @@ impl CliError {
 
     pub(crate) fn to_text(&self) -> String {
         // Errors quote paths and texts of agents.
-        let mut text = format!("error: {}", plain(&self.message));
+        let mut text = format!("error: {}", escape_controls(&self.message));
         for cause in &self.causes {
-            text.push_str(&format!("\n  caused by: {}", plain(cause)));
+            text.push_str(&format!("\n  caused by: {}", escape_controls(cause)));
         }
         if let Some(hint) = &self.hint {
-            text.push_str(&format!("\nhint: {}", plain(hint)));
+            text.push_str(&format!("\nhint: {}", escape_controls(hint)));
         }
         text
     }

@@ -21,7 +21,7 @@ use event::HookMessage;
 use hooks::{HookReport, Undelivered};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use wire::hook::{send_message, socket};
+use wire::hook::{hook_socket, send_message};
 
 use crate::world;
 
@@ -162,7 +162,7 @@ impl HookInvocation {
     /// Reports Cursor's call in Cursor's words, unless Cursor has a hook of its own for it.
     fn resolve_cursor(&self, folder: &Path, result: HookResult) -> HookResult {
         let HookResult::MaybeCursor(payload) = result else { return result };
-        let Ok(home) = world::home() else { return HookResult::Irrelevant };
+        let Ok(home) = world::home_folder() else { return HookResult::Irrelevant };
         // A text search is enough: an entry of ours there runs `hansard hook cursor EVENT`.
         let own = std::fs::read_to_string(home.join(".cursor/hooks.json"));
         match own.is_ok_and(|text| text.contains(" hook cursor ")) {
@@ -209,7 +209,7 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     let Some(message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
     };
-    match send_message(&socket(folder), &message, DAEMON_TIMEOUT) {
+    match send_message(&hook_socket(folder), &message, DAEMON_TIMEOUT) {
         true => HookResult::Accepted,
         false => HookResult::NotAccepted(Box::new(message)),
     }

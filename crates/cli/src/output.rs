@@ -1,6 +1,7 @@
 //! All printing: results on stdout, everything else on stderr.
 //!
-//! Transcripts are hostile text. All of it goes through [`plain`] before it reaches a terminal.
+//! Transcripts are hostile text. All of it goes through [`escape_controls`] before it reaches a
+//! terminal.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
@@ -33,7 +34,7 @@ impl StderrLog {
     pub(crate) fn say(self, text: impl AsRef<str>) {
         if !self.is_quiet {
             // A closed stderr is no reason to fail.
-            let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
+            let _ = writeln!(io::stderr(), "{}", escape_controls(text.as_ref()));
         }
     }
 }
@@ -89,7 +90,7 @@ impl CliOutput {
     /// Prints a line of another program: escaped for a terminal, unchanged for a pipe.
     pub(crate) fn printed_line(&mut self, text: &str) -> Result<(), CliError> {
         // In a pipe the next program gets the same bytes that were printed.
-        let text = printed(text, self.is_terminal);
+        let text = safe_for_terminal(text, self.is_terminal);
         self.line(text)
     }
 
@@ -145,7 +146,7 @@ impl CliOutput {
     pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
         self.clear_progress();
         // Warnings may quote files and texts of agents.
-        let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
+        let _ = writeln!(io::stderr(), "{}", escape_controls(text.as_ref()));
     }
 
     /// Shows progress on stderr, at most every `PROGRESS_EVERY`; only on a terminal.
@@ -188,13 +189,13 @@ impl CliOutput {
 }
 
 /// Makes another program's output safe for a terminal.
-fn printed(text: &str, is_terminal: bool) -> Cow<'_, str> {
-    if is_terminal { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
+fn safe_for_terminal(text: &str, is_terminal: bool) -> Cow<'_, str> {
+    if is_terminal { Cow::Owned(escape_controls(text)) } else { Cow::Borrowed(text) }
 }
 
 /// Escapes all characters that could control a terminal or reorder its text. Line breaks and tabs
 /// stay.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn escape_controls(text: &str) -> String {
     text.chars()
         .map(|letter| match letter {
             '\n' | '\t' => letter.to_string(),
@@ -205,7 +206,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// Formats money in cents; `-` if unknown.
-pub(crate) fn money(usd: Option<Cost>) -> String {
+pub(crate) fn format_money(usd: Option<Cost>) -> String {
     match usd {
         None => "-".to_owned(),
         Some(cost) => format!("${:.2}", cost.nanos() as f64 / 1e9),
@@ -215,7 +216,7 @@ pub(crate) fn money(usd: Option<Cost>) -> String {
 /// Puts a text on one line and cuts it to `max` characters.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     // Escaped first: an escape takes more columns than the character.
-    let text = plain(text);
+    let text = escape_controls(text);
     let mut words = text.split_whitespace();
     let mut line = words.next().unwrap_or_default().to_owned();
     for word in words {
@@ -250,9 +251,9 @@ mod tests {
     #[test]
     fn printed_lines_cannot_control_the_terminal() {
         let hostile = "a\u{1b}]0;title\u{7}b\u{1b}[2J\u{202e}c\u{9b}31m";
-        let shown = printed(hostile, true);
+        let shown = safe_for_terminal(hostile, true);
         assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'), "{shown:?}");
         assert!(shown.contains('a') && shown.contains('b') && shown.contains('c'), "{shown:?}");
-        assert_eq!(printed(hostile, false), hostile, "a pipe gets it as it was");
+        assert_eq!(safe_for_terminal(hostile, false), hostile, "a pipe gets it as it was");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn journal_to_read(
 ) -> Result<Journal, CliError> {
     // Read-only: a command that only looks works beside the daemon.
     let options = Options { access: Access::ReadOnly, ..Options::default() };
-    Ok(warn_of_damage(Journal::open(&folder(global)?, &options)?, output))
+    Ok(warn_of_damage(Journal::open(&journal_folder(global)?, &options)?, output))
 }
 
 /// Opens an existing journal for writing.
@@ -29,7 +29,7 @@ pub(crate) fn journal_to_write(
     global: &Global,
     output: &mut CliOutput,
 ) -> Result<Journal, CliError> {
-    Ok(warn_of_damage(Journal::open(&folder(global)?, &Options::default())?, output))
+    Ok(warn_of_damage(Journal::open(&journal_folder(global)?, &Options::default())?, output))
 }
 
 /// Opens the journal for writing, and creates it if there is none.
@@ -38,7 +38,7 @@ pub(crate) fn journal_to_fill(
     options: &Options,
     output: &mut CliOutput,
 ) -> Result<Journal, CliError> {
-    Ok(warn_of_damage(Journal::open_or_create(&folder(global)?, options)?, output))
+    Ok(warn_of_damage(Journal::open_or_create(&journal_folder(global)?, options)?, output))
 }
 
 /// Warns of damage found on opening: nothing may be lost silently.
@@ -65,7 +65,7 @@ pub(crate) fn now() -> Time {
 }
 
 /// Returns the journal's folder: `--journal`, else the platform's data folder.
-pub(crate) fn folder(global: &Global) -> Result<PathBuf, CliError> {
+pub(crate) fn journal_folder(global: &Global) -> Result<PathBuf, CliError> {
     folder_of(global.journal.as_deref())
 }
 
@@ -75,17 +75,17 @@ pub(crate) fn folder_of(asked_for: Option<&Path>) -> Result<PathBuf, CliError> {
         return Ok(journal.to_owned());
     }
     let data = if cfg!(target_os = "macos") {
-        home()?.join("Library/Application Support")
+        home_folder()?.join("Library/Application Support")
     } else {
         match absolute("XDG_DATA_HOME") {
             Some(data) => data,
-            None => home()?.join(".local/share"),
+            None => home_folder()?.join(".local/share"),
         }
     };
     Ok(data.join(Path::new("hansard")))
 }
 
-pub(crate) fn home() -> Result<PathBuf, CliError> {
+pub(crate) fn home_folder() -> Result<PathBuf, CliError> {
     absolute("HOME").ok_or_else(|| {
         CliError::new("no_home", "cannot find your home folder")
             .hint("set HOME, or name the folders with `--journal DIR` and `--home DIR`")
@@ -94,7 +94,7 @@ pub(crate) fn home() -> Result<PathBuf, CliError> {
 
 /// Returns the folder for settings.
 pub(crate) fn config_home() -> Result<PathBuf, CliError> {
-    absolute("XDG_CONFIG_HOME").map_or_else(|| Ok(home()?.join(".config")), Ok)
+    absolute("XDG_CONFIG_HOME").map_or_else(|| Ok(home_folder()?.join(".config")), Ok)
 }
 
 /// Returns the home folder of the agents and the environment variables.
@@ -103,7 +103,7 @@ pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError>
         Some(home) => home.canonicalize().map_err(|error| {
             CliError::new("io", format!("cannot open `{}`: {error}", home.display()))
         })?,
-        None => home()?,
+        None => home_folder()?,
     };
     let variables = std::env::vars_os()
         // A variable that is no UTF-8 cannot name a folder of an agent.
@@ -112,8 +112,8 @@ pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError>
 }
 
 /// Finds the running daemon of the journal.
-pub(crate) fn daemon(global: &Global) -> Result<RunningDaemon, CliError> {
-    let folder = folder(global)?;
+pub(crate) fn find_daemon(global: &Global) -> Result<RunningDaemon, CliError> {
+    let folder = journal_folder(global)?;
     RunningDaemon::find(&folder).ok_or_else(|| {
         let told = format!("no daemon is running on the journal `{}`", folder.display());
         CliError::new("no_daemon", told).hint("`hansard up` starts one").not_running()

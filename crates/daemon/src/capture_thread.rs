@@ -225,7 +225,7 @@ impl CaptureWorker {
         let policy = settings.recording();
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
         // Before anything is read: another process that reads would store each original twice.
-        let _claim = ingest.claim()?;
+        let _claim = ingest.claim_reading()?;
         self.recorder.context.health.set_part("capture", "catching_up");
         let mut hook_ingest = HookIngest::new(&journal, self.recorder.context.hook_queue.clone());
         self.catch_up(&ingest, edition, &mut hook_ingest)?;
@@ -273,7 +273,7 @@ impl CaptureWorker {
                     if last_failure.take().is_some() {
                         recorder.recover();
                     }
-                    import.slice(caught.slice);
+                    import.finish_slice(caught.slice);
                     // Between slices, so that subscribers see recent events long before all of
                     // history is read.
                     recorder.publish_slice(&caught, &stop);
@@ -305,7 +305,7 @@ impl CaptureWorker {
                     }
                 }
             }
-            Err(error) => import.fail(&error.to_string()),
+            Err(error) => import.fail_with(&error.to_string()),
         }
         read
     }

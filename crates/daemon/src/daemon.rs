@@ -211,7 +211,7 @@ impl Daemon {
         let capture = CaptureThread::start(context.clone(), publisher, settings.clone(), guard)
             .map_err(StartDaemonError::Thread)?;
         let hook_listener =
-            HookListener::open(&wire::hook::socket(&folder), context.hook_queue.clone())?;
+            HookListener::open(&wire::hook::hook_socket(&folder), context.hook_queue.clone())?;
         // Behind capture, so that recording does not wait: after a crash the supervisor first ends
         // the processes that the former daemon left.
         let supervisor = start_supervisor(&context, &folder, program, &handle)?;

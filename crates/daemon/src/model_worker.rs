@@ -290,7 +290,7 @@ impl Asker<'_> {
                 return self.end(ask, &AskOutcome::Unread);
             }
         };
-        self.queue.begin(ask, clock());
+        self.queue.begin_ask(ask, clock());
         // Saved before the request: after a crash the queue knows that it was sent.
         self.save()?;
         let model = &self.settings.name;
@@ -319,7 +319,7 @@ impl Asker<'_> {
         {
             log.warn(Component::Model, format!("a segment keeps what it had: {error}"));
         }
-        self.queue.finish(ask, ended, clock());
+        self.queue.finish_ask(ask, ended, clock());
         self.save()
     }
 }

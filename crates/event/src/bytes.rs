@@ -19,18 +19,18 @@ struct Base64Value {
 impl Raw {
     /// Encodes bytes, such as output that is not UTF-8, as base64.
     pub fn from_bytes(bytes: &[u8]) -> Raw {
-        Raw::from_value(&Base64Value { encoding: BASE64.to_owned(), bytes: encode(bytes) })
+        Raw::from_value(&Base64Value { encoding: BASE64.to_owned(), bytes: encode_base64(bytes) })
             .expect("two strings always encode")
     }
 
     /// The reverse of [`Raw::from_bytes`]; `None` for any other JSON.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let encoded: Base64Value = self.read().ok()?;
-        (encoded.encoding == BASE64).then(|| decode(&encoded.bytes)).flatten()
+        (encoded.encoding == BASE64).then(|| decode_base64(&encoded.bytes)).flatten()
     }
 }
 
-fn encode(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
@@ -47,7 +47,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-fn decode(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     // Padded base64 has whole groups of four. Anything else was cut off or is another encoding.
     if !text.len().is_multiple_of(4) {
         return None;
@@ -58,7 +58,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
         let mut group = 0u32;
         for place in 0..4 {
             let digit = match chunk.get(place) {
-                Some(letter) => digit(*letter)?,
+                Some(letter) => base64_digit(*letter)?,
                 None => 0,
             };
             group = group << 6 | digit;
@@ -69,7 +69,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn digit(letter: u8) -> Option<u32> {
+fn base64_digit(letter: u8) -> Option<u32> {
     let digit = match letter {
         b'A'..=b'Z' => letter - b'A',
         b'a'..=b'z' => letter - b'a' + 26,

@@ -36,7 +36,7 @@ impl Event {
 
     /// Decodes a line that has a `seq`.
     pub fn decode(line: &str) -> Result<Event, BadEvent> {
-        let (draft, seq) = decode(line, None)?;
+        let (draft, seq) = decode_parts(line, None)?;
         Ok(draft.with_seq(seq.ok_or(BadEvent::Missing("seq"))?))
     }
 }
@@ -49,7 +49,7 @@ impl Draft {
 
     /// Decodes a line with or without a `seq`.
     pub fn decode(line: &str) -> Result<(Draft, Option<u64>), BadEvent> {
-        decode(line, None)
+        decode_parts(line, None)
     }
 
     /// Encodes everything but the [`EventHead`].
@@ -69,7 +69,7 @@ impl Draft {
 
     /// The reverse of [`Draft::encode_rest`].
     pub fn decode_rest(head: EventHead, rest: &str) -> Result<Draft, BadEvent> {
-        decode(rest, Some(head)).map(|(draft, _)| draft)
+        decode_parts(rest, Some(head)).map(|(draft, _)| draft)
     }
 
     pub fn head(&self) -> EventHead {
@@ -166,7 +166,7 @@ fn write_optional<M: SerializeMap, T: Serialize>(
 }
 
 /// Decodes a whole line, or a rest with the head that a store kept beside it.
-fn decode(json: &str, head: Option<EventHead>) -> Result<(Draft, Option<u64>), BadEvent> {
+fn decode_parts(json: &str, head: Option<EventHead>) -> Result<(Draft, Option<u64>), BadEvent> {
     // Split first and decode afterwards: a member of the wrong type then has an error that names
     // it, and an unknown one is kept byte for byte.
     let (known, extra) = split_members(json)?;
@@ -273,13 +273,13 @@ impl<'a> EnvelopeField<'a> {
         self.value.map(RawValue::get).filter(|json| *json != "null")
     }
 
-    fn bad(&self, why: &str) -> BadEvent {
+    fn bad_field(&self, why: &str) -> BadEvent {
         BadEvent::Field { field: self.name, why: excerpt(why) }
     }
 
     fn optional<T: Deserialize<'a>>(&self) -> Result<Option<T>, BadEvent> {
         let read = |json| serde_json::from_str(json);
-        self.json().map(read).transpose().map_err(|error| self.bad(&error.to_string()))
+        self.json().map(read).transpose().map_err(|error| self.bad_field(&error.to_string()))
     }
 
     fn required<T: Deserialize<'a>>(&self) -> Result<T, BadEvent> {
@@ -287,7 +287,7 @@ impl<'a> EnvelopeField<'a> {
     }
 
     fn string(&self) -> Result<Option<Cow<'a, str>>, BadEvent> {
-        let read = |json| decode_string(json).ok_or_else(|| self.bad("it is not a string"));
+        let read = |json| decode_string(json).ok_or_else(|| self.bad_field("it is not a string"));
         self.json().map(read).transpose()
     }
 
@@ -299,7 +299,7 @@ impl<'a> EnvelopeField<'a> {
     fn metadata(&self) -> Result<Metadata, BadEvent> {
         let mut metadata = Metadata::new();
         let Some(json) = self.json() else { return Ok(metadata) };
-        for (name, value) in members(json).map_err(|error| self.bad(&error.to_string()))? {
+        for (name, value) in members(json).map_err(|error| self.bad_field(&error.to_string()))? {
             // For the same reason as in the envelope: readers would disagree on which value counts.
             if metadata.contains_key(&*name) {
                 return Err(BadEvent::Twice(excerpt(&format!("{}.{name}", self.name))));

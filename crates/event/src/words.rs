@@ -86,7 +86,7 @@ impl Draft {
             // still be found.
             Kind::Unknown | Kind::Other(_) => {
                 let mut texts = Vec::new();
-                gather(self.data.get(), Skip, &mut texts);
+                gather_texts(self.data.get(), Skip, &mut texts);
                 texts
             }
             _ => Vec::new(),
@@ -99,7 +99,7 @@ fn member_texts<'a>(members: &[JsonField<'a>], fields: &[(&str, Tags)]) -> Vec<C
     let mut texts = Vec::new();
     for (field, tags) in fields {
         for member in members.iter().filter(|member| member.name == *field) {
-            gather(member.json, *tags, &mut texts);
+            gather_texts(member.json, *tags, &mut texts);
         }
     }
     texts
@@ -116,7 +116,7 @@ enum Tags {
 }
 
 /// Collects every string in a JSON value that is not a name, in order. Base64 is left out.
-fn gather<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
+fn gather_texts<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
     let mut name = None;
     let mut is_base64 = false;
     for token in Tokenizer::new(json) {

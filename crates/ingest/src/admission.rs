@@ -54,7 +54,7 @@ impl Gate {
         {
             return *admission;
         }
-        let admission = self.decide(journal, projects, session, cwd);
+        let admission = self.decide_session(journal, projects, session, cwd);
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
@@ -63,11 +63,11 @@ impl Gate {
     }
 
     /// Decides anew for every session.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget_all(&mut self) {
         self.known.clear();
     }
 
-    fn decide(
+    fn decide_session(
         &self,
         journal: &Journal,
         projects: &mut Projects,
@@ -78,16 +78,16 @@ impl Gate {
         if !matches!(journal.deleted_at(session), Ok(None)) {
             return Admission::Nothing;
         }
-        let project = cwd.and_then(|cwd| projects.of(cwd));
+        let project = cwd.and_then(|cwd| projects.find_project(cwd));
         let ruled = self.policy.capture.admits(session.as_str(), cwd, project.as_deref());
         // A marker on a network drive is not looked for: a drive that hangs would hang capture.
-        let marked = cwd.filter(|cwd| projects.may_look(cwd)).map_or(Admission::All, marked);
+        let marked = cwd.filter(|cwd| projects.may_look(cwd)).map_or(Admission::All, find_marker);
         strictest([ruled, marked].into_iter())
     }
 }
 
 /// What a marker in a folder or above says.
-fn marked(cwd: &str) -> Admission {
+fn find_marker(cwd: &str) -> Admission {
     let markers = Path::new(cwd).ancestors().take(LEVELS_MAX).filter_map(|folder| {
         let marker = folder.join(MARKER);
         // Anything but a plain file, such as a pipe, could block the read.

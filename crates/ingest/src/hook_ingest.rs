@@ -79,7 +79,7 @@ impl HookIngest {
         // After an error the remaining messages go to disk, where they wait for a later pass.
         // `is_kept` is in step with the messages: one answer for each that was tried.
         let remaining = &messages[is_kept.len()..];
-        is_kept.extend(remaining.iter().map(|message| store(message, undelivered, report)));
+        is_kept.extend(remaining.iter().map(|message| store_message(message, undelivered, report)));
         // Without messages the log is left alone.
         if !messages.is_empty() {
             queue.finish(not_kept(messages, &is_kept));
@@ -176,14 +176,14 @@ pub fn store_queue(queue: &HookQueue, journal: &Path) {
         return;
     }
     let is_kept: Vec<bool> =
-        messages.iter().map(|message| store(message, &undelivered, &report)).collect();
+        messages.iter().map(|message| store_message(message, &undelivered, &report)).collect();
     queue.finish(not_kept(messages, &is_kept));
 }
 
 /// Stores a message on disk, as far as it has facts or a signal; whether it is done with.
 ///
 /// Facts that the transcript has are stored, too: a later message may refer to them.
-fn store(message: &HookMessage, undelivered: &Undelivered, report: &HookReport) -> bool {
+fn store_message(message: &HookMessage, undelivered: &Undelivered, report: &HookReport) -> bool {
     match message.facts.is_empty() {
         true => undelivered.store_signal(message).is_ok(),
         false => store_whole(message, undelivered, report),

@@ -25,7 +25,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    fn word(self) -> &'static str {
+    fn stage_name(self) -> &'static str {
         match self {
             Stage::Initialization => "initialization",
             Stage::Segmenting => "segmenting",
@@ -75,7 +75,7 @@ impl Import {
     }
 
     /// Of one file, and what it holds.
-    pub fn of_file(
+    pub fn from_file(
         file: &str,
         kind: &'static str,
         now: Time,
@@ -83,7 +83,7 @@ impl Import {
     ) -> Import {
         let source = Source { file: Some(file.to_owned()), kind };
         let mut import = Import::new(source, now, Box::new(tell));
-        import.begin();
+        import.announce();
         import
     }
 
@@ -107,7 +107,7 @@ impl Import {
     }
 
     /// Goes on to a stage, unless it is at it.
-    pub fn enter(&mut self, stage: Stage) {
+    pub fn enter_stage(&mut self, stage: Stage) {
         if self.stage() != stage {
             self.stages.push(stage);
             self.stage_begun = Instant::now();
@@ -121,15 +121,15 @@ impl Import {
             return None;
         }
         let is_first = !self.is_told;
-        self.begin();
-        self.enter(Stage::Segmenting);
+        self.announce();
+        self.enter_stage(Stage::Segmenting);
         // The sources of earlier slices are done and belong to the total.
         let (done, of) = (self.sources + progress.sources, self.sources + progress.sources_total);
-        let is_due = self.done(done, Some(of));
-        (is_first || is_due).then(|| self.backlog(progress))
+        let is_due = self.note_done(done, Some(of));
+        (is_first || is_due).then(|| self.backlog_of(progress))
     }
 
-    fn backlog(&self, progress: &IngestProgress) -> Backlog {
+    fn backlog_of(&self, progress: &IngestProgress) -> Backlog {
         let bytes = self.bytes + progress.bytes;
         let bytes_total = self.bytes + progress.bytes_total;
         let left = bytes_total.saturating_sub(bytes) as f64;
@@ -143,17 +143,17 @@ impl Import {
     }
 
     /// Takes how many things are done, and of how many if that is known; whether it told so.
-    pub fn done(&mut self, items: u64, of: Option<u64>) -> bool {
+    pub fn note_done(&mut self, items: u64, of: Option<u64>) -> bool {
         let is_due = self.status_at.elapsed() >= STATUS_EVERY;
         if is_due {
             self.status_at = Instant::now();
-            self.status(items, of);
+            self.publish_status(items, of);
         }
         is_due
     }
 
     /// A slice is over, and brought this.
-    pub fn slice(&mut self, slice: Slice) {
+    pub fn finish_slice(&mut self, slice: Slice) {
         let Slice { sources, bytes, events, span } = slice;
         self.sources += sources;
         self.bytes += bytes;
@@ -169,9 +169,9 @@ impl Import {
         if !self.is_told {
             return None;
         }
-        let dates = self.span.map(|(from, to)| [date(from), date(to)]);
-        let stages: Vec<&str> = self.stages.iter().map(|stage| stage.word()).collect();
-        let draft = self.message("completed").with("stage", self.stage().word());
+        let dates = self.span.map(|(from, to)| [format_date(from), format_date(to)]);
+        let stages: Vec<&str> = self.stages.iter().map(|stage| stage.stage_name()).collect();
+        let draft = self.new_message("completed").with("stage", self.stage().stage_name());
         let draft = draft
             .with("duration_ms", self.begun.elapsed().as_millis() as u64)
             .with("stages_run", stages)
@@ -182,62 +182,62 @@ impl Import {
             .with("output_files", [(); 0])
             .with("entries_written", self.events)
             .with("date_range", dates);
-        self.rest();
-        self.say(draft);
+        self.publish_idle();
+        self.publish_draft(draft);
         Some((self.events, self.begun.elapsed()))
     }
 
     /// It could not go on.
-    pub fn fail(mut self, error: &str) {
+    pub fn fail_with(mut self, error: &str) {
         if self.is_told {
-            self.rest();
-            let draft = self.message("error").with("stage", self.stage().word());
+            self.publish_idle();
+            let draft = self.new_message("error").with("stage", self.stage().stage_name());
             let millis = self.begun.elapsed().as_millis() as u64;
             let draft = draft.with("error", error).with("duration_ms", millis);
-            self.say(draft.with("partial_outputs", [(); 0]));
+            self.publish_draft(draft.with("partial_outputs", [(); 0]));
         }
     }
 
-    fn begin(&mut self) {
+    fn announce(&mut self) {
         if std::mem::replace(&mut self.is_told, true) {
             return;
         }
         let draft = self
-            .message("started")
+            .new_message("started")
             .with("input_file", &self.source.file)
             .with("file_type", self.source.kind)
             .with("day", ())
             .with("facet", ())
             .with("setting", ())
             .with("options", serde_json::Map::new())
-            .with("stage", self.stage().word())
+            .with("stage", self.stage().stage_name())
             .with("stream", ());
-        self.say(draft);
+        self.publish_draft(draft);
     }
 
     /// Publishes a last, idle status if there was one: watchers need not wait for another.
-    fn rest(&mut self) {
+    fn publish_idle(&mut self) {
         if self.has_status {
             let draft = self.status_of(self.sources, Some(self.sources));
-            self.say(draft.with("idle", true));
+            self.publish_draft(draft.with("idle", true));
         }
     }
 
-    fn status(&mut self, items: u64, of: Option<u64>) {
+    fn publish_status(&mut self, items: u64, of: Option<u64>) {
         self.has_status = true;
         let draft = self.status_of(items, of);
-        self.say(draft);
+        self.publish_draft(draft);
     }
 
     fn status_of(&self, items: u64, of: Option<u64>) -> Draft {
-        self.message("status")
-            .with("stage", self.stage().word())
+        self.new_message("status")
+            .with("stage", self.stage().stage_name())
             .with("elapsed_ms", self.begun.elapsed().as_millis() as u64)
             .with("stage_elapsed_ms", self.stage_begun.elapsed().as_millis() as u64)
             .with("items_processed", items)
             .with("items_total", of)
-            .with("earliest_date", self.span.map(|(from, _)| date(from)))
-            .with("latest_date", self.span.map(|(_, to)| date(to)))
+            .with("earliest_date", self.span.map(|(from, _)| format_date(from)))
+            .with("latest_date", self.span.map(|(_, to)| format_date(to)))
             .with("source_type", self.source.kind)
     }
 
@@ -245,11 +245,11 @@ impl Import {
         self.stages.last().copied().unwrap_or(Stage::Initialization)
     }
 
-    fn message(&self, event: &str) -> Draft {
+    fn new_message(&self, event: &str) -> Draft {
         Draft::new("importer", event).with("import_id", &self.id)
     }
 
-    fn say(&mut self, draft: Draft) {
+    fn publish_draft(&mut self, draft: Draft) {
         // What cannot be said is read all the same.
         if let Ok(message) = draft.with("rev", REV).build() {
             (self.tell)(message);
@@ -258,7 +258,7 @@ impl Import {
 }
 
 /// The day of a time, as others name it.
-fn date(at: Time) -> String {
+fn format_date(at: Time) -> String {
     // `2025-02-13T…` becomes `20250213`.
     at.to_string().chars().take(10).filter(char::is_ascii_digit).collect()
 }
@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    fn told_of(work: impl FnOnce(mpsc::SyncSender<Message>)) -> Vec<serde_json::Value> {
+    fn published_by(work: impl FnOnce(mpsc::SyncSender<Message>)) -> Vec<serde_json::Value> {
         let (tell, told) = mpsc::sync_channel(100);
         work(tell);
         told.iter().map(|message: Message| message.to_json()).collect()
@@ -281,7 +281,7 @@ mod tests {
         let import = |id, tell: mpsc::SyncSender<Message>| {
             Import::of_agents(at(id), move |message| tell.send(message).expect("it is heard"))
         };
-        let told = told_of(|tell| {
+        let told = published_by(|tell| {
             import(1, tell.clone()).complete();
             let mut import = import(2, tell);
             let progress = IngestProgress {
@@ -297,8 +297,8 @@ mod tests {
             assert_eq!(import.progress(&progress), None);
             let span = |from, to| Some((at(from), at(to)));
             let (first, second) = (1_739_440_800_000, 1_739_540_800_000);
-            import.slice(Slice { events: 7, span: span(first, second), ..Slice::default() });
-            import.slice(Slice {
+            import.finish_slice(Slice { events: 7, span: span(first, second), ..Slice::default() });
+            import.finish_slice(Slice {
                 events: 3,
                 span: span(1_739_340_800_000, first),
                 ..Slice::default()
@@ -314,11 +314,11 @@ mod tests {
 
     #[test]
     fn whoever_was_told_how_far_it_got_hears_that_there_is_no_more() {
-        let told = told_of(|tell| {
+        let told = published_by(|tell| {
             let tell = move |message| tell.send(message).expect("it is heard");
-            let mut import = Import::of_file("a.ndjson", "events", Time::from_millis(1), tell);
-            import.status(1, None);
-            import.fail("no room");
+            let mut import = Import::from_file("a.ndjson", "events", Time::from_millis(1), tell);
+            import.publish_status(1, None);
+            import.fail_with("no room");
         });
         let idle: Vec<_> = told.iter().map(|told| (&told["event"], &told["idle"])).collect();
         let null = &serde_json::Value::Null;

@@ -80,12 +80,12 @@ pub struct Caught {
 impl Ingest<'_> {
     /// Reads every source to its end, counts it and makes it searchable. Asked to stop, it leaves
     /// the rest to the next time.
-    pub fn once(
+    pub fn ingest_all(
         &self,
         stop: &StopFlag,
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
-        let _claim = self.claim()?;
+        let _claim = self.claim_reading()?;
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
@@ -96,19 +96,19 @@ impl Ingest<'_> {
         self.ingest_hooks(&mut hook_ingest, &pump, &mut recorder, &mut read)?;
         // Last: files and hooks may show that a session goes on.
         self.close_silent(&pump, &mut recorder, &mut read)?;
-        self.retain(self.policy.originals)?;
+        self.remove_old(self.policy.originals)?;
         self.conclude(stop, &views, &recorder, read)
     }
 
     /// Reads everything of one agent again with the present parsers, from what was kept of it, and
     /// adds what was not understood before.
-    pub fn again(
+    pub fn reparse_agent(
         &self,
         provider: &str,
         stop: &StopFlag,
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
-        let _claim = self.claim()?;
+        let _claim = self.claim_reading()?;
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
         let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
@@ -117,7 +117,7 @@ impl Ingest<'_> {
     }
 
     /// The right to read what agents write, for as long as it is held.
-    pub fn claim(&self) -> Result<Claim, ClaimError> {
+    pub fn claim_reading(&self) -> Result<Claim, ClaimError> {
         self.journal.claim(TASK)
     }
 
@@ -201,7 +201,7 @@ impl Ingest<'_> {
         begun: impl FnOnce(WatchStopper),
         tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
-        let _claim = self.claim()?;
+        let _claim = self.claim_reading()?;
         let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
         self.follow_with(&mut hook_ingest, |stopper, _| begun(stopper), tell)
     }
@@ -223,7 +223,7 @@ impl Ingest<'_> {
         begun(watch.stopper(), watch.waker());
         let views = RefCell::new(RecordedViews::with_status());
         let mut recorder =
-            Recorder::new(self.journal, Gate::new(self.policy.clone()), &views).of_news();
+            Recorder::new(self.journal, Gate::new(self.policy.clone()), &views).for_news();
         // Due at once: sessions may have fallen silent while no process watched.
         let mut upkeep_at = (self.clock)();
         let mut hear = |pump: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
@@ -232,7 +232,7 @@ impl Ingest<'_> {
                 upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
                 self.close_silent(pump, sink, summary)?;
                 // What cannot be removed now is removed the next time.
-                let _ = self.retain(self.policy.originals);
+                let _ = self.remove_old(self.policy.originals);
             }
             self.ingest_hooks(hook_ingest, pump, sink, summary)
         };
@@ -287,7 +287,7 @@ impl Ingest<'_> {
     }
 
     /// Removes originals beyond the age or the size that the user set.
-    fn retain(&self, retention: Retention) -> Result<(), StorageError> {
+    fn remove_old(&self, retention: Retention) -> Result<(), StorageError> {
         let Retention { days, bytes, .. } = retention;
         if days.is_none() && bytes.is_none() {
             return Ok(());

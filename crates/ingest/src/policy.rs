@@ -80,7 +80,7 @@ impl CaptureRules {
         project: Option<&str>,
     ) -> Admission {
         // All rules are asked, not the first that fits: the order in the file has no meaning.
-        let fits = self.off.iter().filter(|rule| rule.fits(session, cwd, project));
+        let fits = self.off.iter().filter(|rule| rule.matches_session(session, cwd, project));
         let kept = fits.map(|rule| match rule.keep {
             Keep::Nothing => Admission::Nothing,
             Keep::Status => Admission::Status,
@@ -123,7 +123,7 @@ impl Rule {
         [agent, session, project, path].into_iter().all(Option::is_none)
     }
 
-    fn fits(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> bool {
+    fn matches_session(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> bool {
         // A session id is `agent:id`.
         let agent = session.split_once(':').map_or(session, |(agent, _)| agent);
         let is = |rule: &Option<String>, is: Option<&str>| {
@@ -196,7 +196,7 @@ mod tests {
         capture: CaptureRules,
     }
 
-    fn admits(rules: &str, session: &str, cwd: &str, project: &str) -> Admission {
+    fn check_rules(rules: &str, session: &str, cwd: &str, project: &str) -> Admission {
         let policy: Policy = toml::from_str(rules).expect("it is understood");
         policy.capture.admits(session, Some(cwd), Some(project))
     }
@@ -223,7 +223,7 @@ mod tests {
             ("claude:3", "/home/dev/x/private", "x", Admission::All),
         ] {
             assert_eq!(
-                admits(rules, session, cwd, project),
+                check_rules(rules, session, cwd, project),
                 admission,
                 "{session} {cwd} {project}"
             );

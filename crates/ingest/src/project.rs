@@ -46,7 +46,7 @@ impl Projects {
     }
 
     /// Adds the project to events that say where a session works.
-    pub(crate) fn name(&mut self, draft: &mut Draft) {
+    pub(crate) fn add_project(&mut self, draft: &mut Draft) {
         match draft.kind {
             Kind::SessionStarted => {
                 let Ok(mut started) = draft.data.read::<SessionStarted>() else { return };
@@ -59,7 +59,7 @@ impl Projects {
                 let place = match told {
                     // What the agent itself says of it goes first.
                     Some(remote) => Place { project: Some(remote.project), remote: None },
-                    None => self.place(started.cwd.as_deref().unwrap_or_default()),
+                    None => self.cached_place(started.cwd.as_deref().unwrap_or_default()),
                 };
                 started.project = place.project;
                 started.remote = started.remote.or(place.remote);
@@ -72,7 +72,7 @@ impl Projects {
                 let Some(cwd) = changed.cwd.as_deref().filter(|_| changed.project.is_none()) else {
                     return;
                 };
-                changed.project = self.place(cwd).project;
+                changed.project = self.cached_place(cwd).project;
                 draft.data = Raw::from_value(&changed).expect("payloads always encode");
             }
             _ => {}
@@ -80,16 +80,16 @@ impl Projects {
     }
 
     /// The project of a folder.
-    pub(crate) fn of(&mut self, cwd: &str) -> Option<String> {
-        self.place(cwd).project
+    pub(crate) fn find_project(&mut self, cwd: &str) -> Option<String> {
+        self.cached_place(cwd).project
     }
 
     /// Whether a folder is on this machine, so that reading it cannot block on a network.
     pub(crate) fn may_look(&self, cwd: &str) -> bool {
-        is_name(cwd) && !self.mounts.get_or_init(Mounts::read).is_remote(Path::new(cwd))
+        is_folder_name(cwd) && !self.mounts.get_or_init(Mounts::read).is_remote(Path::new(cwd))
     }
 
-    fn place(&mut self, cwd: &str) -> Place {
+    fn cached_place(&mut self, cwd: &str) -> Place {
         // Thousands of events name the same few folders.
         if let Some(place) = self.known.get(cwd) {
             return place.clone();
@@ -97,32 +97,35 @@ impl Projects {
         if self.known.len() >= FOLDERS_MAX {
             self.known.clear();
         }
-        let place = self.look(cwd);
+        let place = self.find_place(cwd);
         self.known.insert(cwd.to_owned(), place.clone());
         place
     }
 
-    fn look(&self, cwd: &str) -> Place {
-        if !is_name(cwd) {
+    fn find_place(&self, cwd: &str) -> Place {
+        if !is_folder_name(cwd) {
             return Place::default();
         }
         // Without a repository the folder itself is the project.
         let itself = Place { project: Some(cwd.to_owned()), remote: None };
-        let around = || Repository::around(Path::new(cwd));
+        let around = || Repository::find_around(Path::new(cwd));
         let Some(repository) = self.may_look(cwd).then(around).flatten() else { return itself };
-        match repository.remote().and_then(|url| Remote::parse(&url)) {
+        match repository.remote_url().and_then(|url| Remote::parse(&url)) {
             Some(remote) => Place { project: Some(remote.project), remote: Some(remote.url) },
             None => {
                 // A repository without a remote is named after its main folder, for all its
                 // worktrees.
-                Place { project: repository.folder().to_str().map(str::to_owned), remote: None }
+                Place {
+                    project: repository.main_folder().to_str().map(str::to_owned),
+                    remote: None,
+                }
             }
         }
     }
 }
 
 /// Whether a text names a folder at all.
-fn is_name(cwd: &str) -> bool {
+fn is_folder_name(cwd: &str) -> bool {
     let is_plain = Path::new(cwd).is_absolute() && !cwd.contains(char::is_control);
     is_plain && cwd.len() <= FOLDER_BYTES_MAX
 }

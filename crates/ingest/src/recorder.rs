@@ -85,7 +85,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The same for what is news: it is not gathered for long.
-    pub(crate) fn of_news(self) -> Recorder<'a> {
+    pub(crate) fn for_news(self) -> Recorder<'a> {
         Recorder { is_news: true, ..self }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Recorder<'a> {
         for (batch, bytes) in std::mem::take(&mut self.gathered) {
             // An error ends the pass. The next one has a new recorder and starts at the committed
             // positions.
-            self.waiting.push_back((self.journal.submit(batch).map_err(failed)?, bytes));
+            self.waiting.push_back((self.journal.submit(batch).map_err(sink_error)?, bytes));
             self.waiting_bytes += bytes;
         }
         // What is recorded is not held longer than it has to be.
@@ -117,12 +117,12 @@ impl<'a> Recorder<'a> {
     /// Follows deletions by other processes. A session may be deleted while it is read: it is no
     /// longer admitted, and the originals that were stored meanwhile are removed.
     fn follow_deletions(&mut self) -> Result<(), SinkError> {
-        let deletions = self.journal.deletions().map_err(failed)?;
+        let deletions = self.journal.deletions().map_err(sink_error)?;
         // The own count starts at 0, so the first settle of a pass finishes a deletion that was
         // interrupted.
         if deletions != self.deletions {
-            self.gate.forget();
-            remove_originals(self.journal).map_err(failed)?;
+            self.gate.forget_all();
+            remove_originals(self.journal).map_err(sink_error)?;
             self.deletions = deletions;
         }
         Ok(())
@@ -137,7 +137,7 @@ impl<'a> Recorder<'a> {
             self.read_to.pop_front();
             // Without the events that the journal had already: a file read again brings the same
             // ids.
-            let news = ticket.wait_for_new().map_err(failed)?;
+            let news = ticket.wait_for_new().map_err(sink_error)?;
             self.recorded += news.len() as u64;
             let mut views = self.views.borrow_mut();
             news.iter().for_each(|(seq, draft)| views.apply(self.journal, *seq, draft));
@@ -157,7 +157,7 @@ impl Sink for Recorder<'_> {
         let mut show_recorded = |key: &str, recorded: &str| {
             show(KnownSource { key, checkpoint: ahead.remove(key).unwrap_or(recorded) });
         };
-        self.journal.each_source(&mut show_recorded).map_err(failed)?;
+        self.journal.each_source(&mut show_recorded).map_err(sink_error)?;
         // The sources without any committed batch so far.
         ahead
             .into_iter()
@@ -169,7 +169,7 @@ impl Sink for Recorder<'_> {
         // From the end: the last batch of a source has its farthest position.
         match self.read_to.iter().rfind(|(source, _)| source == key) {
             Some((_, to)) => Ok(Some(to.clone())),
-            None => self.journal.source_position(key).map_err(failed),
+            None => self.journal.source_position(key).map_err(sink_error),
         }
     }
 
@@ -184,14 +184,14 @@ impl Sink for Recorder<'_> {
             return Ok(());
         }
         let Original { source, generation, offset, bytes } = original;
-        self.journal.originals().append(source, generation, offset, bytes).map_err(failed)
+        self.journal.originals().append(source, generation, offset, bytes).map_err(sink_error)
     }
 
     fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let originals = self.journal.originals();
         // The first offset may lie behind 0: older parts are removed by age or size.
-        let begin = originals.first_offset(source, generation).map_err(failed)?;
-        let kept = originals.read(source, generation).map_err(failed)?;
+        let begin = originals.first_offset(source, generation).map_err(sink_error)?;
+        let kept = originals.read(source, generation).map_err(sink_error)?;
         Ok(begin.zip(kept).map(|(from, bytes)| StoredOriginal { from, bytes: Box::new(bytes) }))
     }
 
@@ -199,11 +199,11 @@ impl Sink for Recorder<'_> {
         let of_kind = Selection::all().of_kinds([Kind::Unknown]);
         let events = match self.journal.events(session, of_kind) {
             Err(journal::ReadError::SessionNotFound(_)) => return Ok(Vec::new()),
-            events => events.map_err(failed)?,
+            events => events.map_err(sink_error)?,
         };
         let mut unknown = Vec::new();
         for event in events {
-            let event = event.map_err(failed)?;
+            let event = event.map_err(sink_error)?;
             let record = event.metadata.get("record").and_then(Raw::text);
             let told = event.readable::<Unknown>().and_then(|unknown| unknown.record_type);
             // What has no type was torn, which a parser cannot mend.
@@ -217,13 +217,13 @@ impl Sink for Recorder<'_> {
     fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         let Batch { source: source_id, from, to, mut drafts } = batch;
         for draft in &mut drafts {
-            self.projects.name(draft);
+            self.projects.add_project(draft);
             // Agents may write events out of order, so both ends are compared.
             let (oldest, newest) = self.span.unwrap_or((draft.created_at, draft.created_at));
             self.span = Some((oldest.min(draft.created_at), newest.max(draft.created_at)));
             if !self.sessions.contains_key(&draft.session_id) {
                 // Asked before the batch is committed: afterwards every session is known.
-                let is_known = self.journal.exists(&draft.session_id).map_err(failed)?;
+                let is_known = self.journal.exists(&draft.session_id).map_err(sink_error)?;
                 self.sessions.insert(draft.session_id.clone(), is_known);
             }
         }
@@ -257,7 +257,7 @@ impl Sink for Recorder<'_> {
     }
 
     fn find_event(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
-        self.journal.locate(id).map_err(failed)
+        self.journal.locate(id).map_err(sink_error)
     }
 
     fn find_events(
@@ -268,12 +268,12 @@ impl Sink for Recorder<'_> {
         match self.journal.find_facts(session, ids) {
             // A parent that was never recorded has no facts.
             Err(journal::ReadError::SessionNotFound(_)) => Ok(vec![None; ids.len()]),
-            found => found.map_err(failed),
+            found => found.map_err(sink_error),
         }
     }
 }
 
-fn failed(error: impl std::error::Error + Send + Sync + 'static) -> SinkError {
+fn sink_error(error: impl std::error::Error + Send + Sync + 'static) -> SinkError {
     SinkError(Box::new(error))
 }
 
@@ -435,7 +435,7 @@ mod tests {
         }
 
         /// Reads all there is, at a time.
-        fn read_at(&self, millis: i64) {
+        fn read_all_at(&self, millis: i64) {
             let views = RefCell::default();
             let mut recorder =
                 Recorder::new(&self.journal, Gate::new(RecordingPolicy::default()), &views);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     /// What was asked in a session, and before it in those it goes on with.
-    fn prompts(journal: &Journal, session: &SessionId) -> String {
+    fn asked_in(journal: &Journal, session: &SessionId) -> String {
         let events = journal.events(session, Selection::all().of_kinds([Kind::UserPrompt]));
         let events = events.expect("it is there").map(|event| event.expect("it can be read"));
         events.filter_map(|event| event.text.clone()).collect()
@@ -459,8 +459,8 @@ mod tests {
         for (name, said) in [(2, "abc"), (3, "abd"), (4, "abe")] {
             write_rollout(&rollouts.folder, name, name, Some(1), said);
         }
-        rollouts.read_at(NOW);
-        let said: String = (2..5).map(|name| prompts(&rollouts.journal, &session(name))).collect();
+        rollouts.read_all_at(NOW);
+        let said: String = (2..5).map(|name| asked_in(&rollouts.journal, &session(name))).collect();
         let mut said: Vec<char> = said.chars().collect();
         said.sort_unstable();
         assert_eq!(said, ['a', 'b', 'c', 'd', 'e']);
@@ -476,15 +476,15 @@ mod tests {
                 file.set_modified(SystemTime::UNIX_EPOCH + since).expect("it is ours");
             };
             write_rollout(folder, 1, hours[0], None, "ab");
-            rollouts.read_at(NOW);
+            rollouts.read_all_at(NOW);
             if is_there {
                 is_new(write_rollout(folder, 2, hours[1], Some(1), "ab"));
-                rollouts.read_at(NOW);
+                rollouts.read_all_at(NOW);
             }
             is_new(write_rollout(folder, 3, hours[2], Some(2), "abc"));
             for later in [0, 60 * 60 * 1_000] {
-                rollouts.read_at(NOW + later);
-                assert_eq!(prompts(journal, &session(3)), "abc", "{hours:?} {is_there}");
+                rollouts.read_all_at(NOW + later);
+                assert_eq!(asked_in(journal, &session(3)), "abc", "{hours:?} {is_there}");
                 let own = journal.stat(&session(3)).expect("it is there").events;
                 assert_eq!(own, 3, "a start and a turn: {hours:?} {is_there}");
             }
@@ -500,7 +500,7 @@ mod tests {
                 let prompts = ["ab", "abc", "abcd"][name as usize - 1];
                 let parent = Some(name - 1).filter(|parent| *parent > 0);
                 write_rollout(folder, name, name, parent, prompts);
-                rollouts.read_at(NOW);
+                rollouts.read_all_at(NOW);
             }
             let way = journal.lineage(&session(3)).expect("it can be followed");
             let way: Vec<SessionId> = way.into_iter().map(|step| step.session_id).collect();
@@ -535,7 +535,7 @@ mod tests {
             recorder.gathered.len()
         };
         let recorder = || Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &views);
-        assert_eq!(gathered_after(recorder().of_news()), 0);
+        assert_eq!(gathered_after(recorder().for_news()), 0);
         assert_eq!(gathered_after(recorder()), 2);
     }
 }

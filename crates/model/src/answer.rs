@@ -15,38 +15,38 @@ const THOUGHT_ENDS: &[&str] = &["</think>", "</thinking>", "</thought>", "</reas
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ModelAnswer {
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_text")]
     pub(crate) title: Option<String>,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "lenient_list")]
     pub(crate) facts: Vec<AnswerFact>,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "lenient_list")]
     pub(crate) tags: Vec<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_text")]
     pub(crate) priority: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_text")]
     pub(crate) recent: Option<String>,
 }
 
 /// One fact of an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 pub(crate) struct AnswerFact {
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) topic: Option<String>,
     pub(crate) text: String,
     /// Numbers of the facts in the prompt.
-    #[serde(default, deserialize_with = "list")]
+    #[serde(default, deserialize_with = "lenient_list")]
     pub(crate) replaces: Vec<usize>,
 }
 
 impl ModelAnswer {
     /// Finds the last object in a text that has content; `None` if there is none.
     pub(crate) fn find_last(text: &str) -> Option<ModelAnswer> {
-        let text = tail(text, ANSWER_CHARS_MAX);
+        let text = take_tail(text, ANSWER_CHARS_MAX);
         // Behind the last closing tag: the thoughts may hold drafts of the object, and some
         // templates leave out the opening tag.
         let behind = |end: &&str| text.rfind(*end).map(|place| place + end.len());
         let spoken = THOUGHT_ENDS.iter().filter_map(behind).max().unwrap_or(0);
-        objects(&text[spoken..]).filter(|answer| !answer.is_empty()).last()
+        find_objects(&text[spoken..]).filter(|answer| !answer.is_empty()).last()
     }
 
     fn is_empty(&self) -> bool {
@@ -55,7 +55,7 @@ impl ModelAnswer {
 }
 
 /// Iterates over the objects in a text that are not inside another one.
-fn objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
+fn find_objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
     let mut from = 0;
     let mut beginnings = 0;
     std::iter::from_fn(move || {
@@ -82,14 +82,14 @@ fn objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
 }
 
 /// Reads a string; a value of another type counts as absent.
-fn lenient<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+fn lenient_text<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(value)?;
     // One bad member must not cost the whole answer: models often get one type wrong.
     Ok(value.as_str().map(str::to_owned))
 }
 
 /// Reads the elements of a list that have the right type.
-fn list<'de, D, T>(value: D) -> Result<Vec<T>, D::Error>
+fn lenient_list<'de, D, T>(value: D) -> Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: for<'t> Deserialize<'t>,
@@ -99,7 +99,7 @@ where
     Ok(elements.into_iter().filter_map(|element| serde_json::from_value(element).ok()).collect())
 }
 
-fn tail(text: &str, chars_max: usize) -> &str {
+fn take_tail(text: &str, chars_max: usize) -> &str {
     let before = text.char_indices().rev().nth(chars_max.saturating_sub(1));
     before.map_or(text, |(place, _)| &text[place..])
 }

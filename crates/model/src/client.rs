@@ -45,7 +45,7 @@ impl Client {
             .timeout_global(Some(settings.timeout()))
             // The key and the text are meant for this endpoint only.
             .max_redirects(0)
-            // Statuses are told apart in `refusal`, where a redirect counts as a refusal.
+            // Statuses are told apart in `refusal_of`, where a redirect counts as a refusal.
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .user_agent(USER_AGENT);
@@ -70,8 +70,8 @@ impl Client {
         for (name, value) in &post.headers {
             request = request.header(*name, value);
         }
-        let mut reply = request.send(&post.body).map_err(unsent)?;
-        if let Some(failure) = refusal(&reply) {
+        let mut reply = request.send(&post.body).map_err(unsent_error)?;
+        if let Some(failure) = refusal_of(&reply) {
             return Err(failure);
         }
         // The limit holds back an endpoint that never stops sending.
@@ -82,7 +82,7 @@ impl Client {
     }
 }
 
-fn refusal(reply: &Response<Body>) -> Option<AskError> {
+fn refusal_of(reply: &Response<Body>) -> Option<AskError> {
     let status = reply.status().as_u16();
     let seconds = reply.headers().get("retry-after");
     // `retry-after` may also be a date. Then it counts as absent, and the usual pause applies.
@@ -99,7 +99,7 @@ fn refusal(reply: &Response<Body>) -> Option<AskError> {
     }
 }
 
-fn unsent(error: ureq::Error) -> AskError {
+fn unsent_error(error: ureq::Error) -> AskError {
     use ureq::Timeout::{Connect, Resolve};
     let words = error.to_string();
     match error {

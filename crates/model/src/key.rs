@@ -53,7 +53,9 @@ impl ModelSettings {
     ) -> Result<Option<Secret>, KeyError> {
         let found = match (&self.key_env, &self.key_file, &self.key) {
             (Some(name), ..) => variable(name).ok_or_else(|| KeyError::NoVariable(name.clone()))?,
-            (None, Some(path), _) => read(&home.join(path.strip_prefix("~").unwrap_or(path)))?,
+            (None, Some(path), _) => {
+                read_key_file(&home.join(path.strip_prefix("~").unwrap_or(path)))?
+            }
             (None, None, Some(key)) => key.0.clone(),
             (None, None, None) => return Ok(None),
         };
@@ -64,7 +66,7 @@ impl ModelSettings {
     }
 }
 
-fn read(path: &Path) -> Result<String, KeyError> {
+fn read_key_file(path: &Path) -> Result<String, KeyError> {
     let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
     // Opened first and asked for its mode afterwards: another file cannot take its place in
     // between.

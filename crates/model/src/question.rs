@@ -60,7 +60,7 @@ pub struct Question {
 impl Question {
     /// Builds the question about these events; `None` if they have no text. Memory is bounded by
     /// the text that is sent, not by the number of events.
-    pub fn about<E>(
+    pub fn about_events<E>(
         purpose: Purpose,
         (from_seq, to_seq): (u64, u64),
         events: impl IntoIterator<Item = Result<Event, E>>,
@@ -78,7 +78,7 @@ impl Question {
             text.take_full().into_iter().for_each(|part| ends.push(part));
         }
         text.finish().into_iter().for_each(|part| ends.push(part));
-        let Some(transcript) = ends.joined() else { return Ok(None) };
+        let Some(transcript) = ends.join_parts() else { return Ok(None) };
         let facts = &known.facts[..known.facts.len().min(KNOWN_MAX)];
         // One line about recent work needs no facts beside it.
         let mut text = String::new();
@@ -91,12 +91,12 @@ impl Question {
                 let said = redactor.redact(&fact.text);
                 let _ = writeln!(found, "{}. ({}) {said}", place + 1, fact.topic.as_str());
             }
-            text = fenced(FOUND, &found);
+            text = fence_text(FOUND, &found);
         }
-        text.push_str(&fenced(TRANSCRIPT, &transcript));
+        text.push_str(&fence_text(TRANSCRIPT, &transcript));
         let text = if is_guessed { format!("{GUESSED}\n\n{text}") } else { text };
         Ok(Some(Question {
-            prompt: Prompt { task: task(purpose), text },
+            prompt: Prompt { task: task_text(purpose), text },
             purpose,
             tag: known.tag.clone(),
             from_seq,
@@ -152,7 +152,7 @@ impl Question {
 }
 
 /// Wraps a text in tags that the text itself cannot close.
-fn fenced(name: &str, text: &str) -> String {
+fn fence_text(name: &str, text: &str) -> String {
     let mut text = text.to_owned();
     // Both closing tags are broken up: the text of one part must not end the other either.
     for name in [FOUND, TRANSCRIPT] {
@@ -178,7 +178,7 @@ impl FirstAndLast {
         }
     }
 
-    fn joined(self) -> Option<String> {
+    fn join_parts(self) -> Option<String> {
         let first = self.first?;
         let Some(last) = self.last else { return Some(first) };
         let between = if self.is_between { "\n\n[…]\n\n" } else { "\n\n" };
@@ -186,7 +186,7 @@ impl FirstAndLast {
     }
 }
 
-fn task(purpose: Purpose) -> String {
+fn task_text(purpose: Purpose) -> String {
     let what = match purpose {
         Purpose::Digest => {
             let topics = Topic::ALL.map(Topic::as_str).join(", ");

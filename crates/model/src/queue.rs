@@ -251,13 +251,13 @@ impl QuestionQueue {
         if is_recent && begins_turn(event) {
             self.ask_recent(id, now);
         }
-        // `ask_recent` goes before `add`: the turn it asks about ends before this prompt.
+        // `ask_recent` goes before `add_event`: the turn it asks about ends before this prompt.
         let gathered = self.sessions.get_mut(id).expect("it was just put there");
-        gathered.add(event, now);
+        gathered.add_event(event, now);
         // The end of an epoch always cuts a range: a question must not reach over two epochs.
         let is_over = matches!(event.kind, Kind::EpochClosed | Kind::SessionExited);
         let is_worth_it = is_over || gathered.is_enough();
-        let digest = if is_worth_it { gathered.take() } else { None };
+        let digest = if is_worth_it { gathered.take_range() } else { None };
         if let Some(range) = digest {
             self.enqueue(Purpose::Digest, id, range, now);
         }
@@ -276,7 +276,7 @@ impl QuestionQueue {
         let in_pause = self.trouble.as_ref().map(|trouble| trouble.until);
         // With a full minute, the oldest request that still counts decides when it has room.
         let full = self.sent.len().checked_sub(requests_per_minute.max(1) as usize);
-        let in_minute = full.map(|oldest| after(self.sent[oldest], MINUTE));
+        let in_minute = full.map(|oldest| add_duration(self.sent[oldest], MINUTE));
         let earliest = [Some(soonest), in_pause, in_minute].into_iter().flatten().max();
         if let Some(earliest) = earliest.filter(|earliest| *earliest > now) {
             return NextAsk::At(earliest);
@@ -288,7 +288,7 @@ impl QuestionQueue {
 
     /// Marks a question as in flight. The caller must save the queue before it sends the request:
     /// otherwise a crash would hide that the request may have been sent.
-    pub fn begin(&mut self, ask: &PendingAsk, now: Time) {
+    pub fn begin_ask(&mut self, ask: &PendingAsk, now: Time) {
         // A time in the future comes from a clock that was set back; it would block the rate for as
         // long.
         self.sent.retain(|sent| !is_before(*sent, now, MINUTE) && *sent <= now);
@@ -300,15 +300,15 @@ impl QuestionQueue {
     }
 
     /// Applies the outcome of a question.
-    pub fn finish(&mut self, ask: &PendingAsk, ended: &AskOutcome, now: Time) {
+    pub fn finish_ask(&mut self, ask: &PendingAsk, ended: &AskOutcome, now: Time) {
         let place = self.waiting.iter().position(|waiting| waiting.is_same(ask));
         // The question may be gone: the endpoint was switched while its request was out.
         let Some(mut ask) = place.and_then(|place| self.waiting.remove(place)) else { return };
         ask.is_out = false;
         let tries_max = match ended {
             AskOutcome::Moot => return,
-            // `begin` was not called, so the try is counted here. Else an unreadable range would be
-            // tried for ever.
+            // `begin_ask` was not called, so the try is counted here. Else an unreadable range would
+            // be tried for ever.
             AskOutcome::Unread => {
                 ask.tries += 1;
                 TRIES_MAX
@@ -345,7 +345,7 @@ impl QuestionQueue {
             self.given_up += 1;
             return;
         }
-        ask.not_before = after(now, pause(ask.tries));
+        ask.not_before = add_duration(now, pause_after(ask.tries));
         self.waiting.push_back(ask);
     }
 
@@ -364,9 +364,9 @@ impl QuestionQueue {
             }
             // A wrong key stays wrong until the user changes it.
             AskError::KeyRefused { .. } => PAUSE_MAX,
-            _ => pause(failures),
+            _ => pause_after(failures),
         };
-        let until = after(now, rest);
+        let until = add_duration(now, rest);
         self.trouble =
             Some(EndpointTrouble { why: failure.to_string(), failures, until, is_wished });
     }
@@ -384,7 +384,7 @@ impl QuestionQueue {
             (waiting.from_seq, waiting.to_seq) = range;
             return;
         }
-        let earliest = gathered.summed_at.map_or(now, |at| after(at, RECENT_EVERY).max(now));
+        let earliest = gathered.summed_at.map_or(now, |at| add_duration(at, RECENT_EVERY).max(now));
         gathered.summed_at = Some(earliest);
         self.enqueue(Purpose::Recent, &id.clone(), range, earliest);
     }
@@ -417,7 +417,7 @@ impl QuestionQueue {
         let Some((id, at)) = oldest.map(|(id, gathered)| (id.clone(), gathered.heard_at)) else {
             return;
         };
-        let range = self.sessions.remove(&id).and_then(|mut gathered| gathered.take());
+        let range = self.sessions.remove(&id).and_then(|mut gathered| gathered.take_range());
         if let Some(range) = range {
             self.enqueue(Purpose::Digest, &id, range, at);
         }
@@ -435,19 +435,19 @@ fn begins_turn(event: &Event) -> bool {
 }
 
 fn is_before(at: Time, now: Time, ago: Duration) -> bool {
-    now.nanos() - at.nanos() >= nanos(ago)
+    now.nanos() - at.nanos() >= to_nanos(ago)
 }
 
-fn after(at: Time, by: Duration) -> Time {
-    Time::from_nanos(at.nanos() + nanos(by))
+fn add_duration(at: Time, by: Duration) -> Time {
+    Time::from_nanos(at.nanos() + to_nanos(by))
 }
 
-fn nanos(duration: Duration) -> i128 {
+fn to_nanos(duration: Duration) -> i128 {
     i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX / 4)
 }
 
 /// Returns the pause after so many failures in a row.
-fn pause(failures: u32) -> Duration {
+fn pause_after(failures: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
     PAUSE.saturating_mul(doubled).min(PAUSE_MAX)
 }

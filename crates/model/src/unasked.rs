@@ -43,7 +43,7 @@ impl UnaskedEvents {
         }
     }
 
-    pub(crate) fn add(&mut self, event: &Event, now: Time) {
+    pub(crate) fn add_event(&mut self, event: &Event, now: Time) {
         self.heard_at = now;
         self.to_seq = event.seq;
         let said = match event.kind {
@@ -80,7 +80,7 @@ impl UnaskedEvents {
     }
 
     /// Takes the range of new events, if there are any. Later events start a new range.
-    pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
+    pub(crate) fn take_range(&mut self) -> Option<(u64, u64)> {
         let range = (self.from_seq, self.to_seq);
         // The range moves on even if it is empty: notes and settings alone are worth no question.
         let is_anything = self.bytes > 0;

@@ -146,7 +146,7 @@ impl ChainError {
     fn is_about_one(&self) -> bool {
         match self {
             ChainError::Events { cause, .. }
-            | ChainError::Segment(SegmentError::Io { cause, .. }) => !is_full(cause),
+            | ChainError::Segment(SegmentError::Io { cause, .. }) => !is_disk_full(cause),
             ChainError::Segment(_) | ChainError::Read(_) => true,
             ChainError::Task(TaskError::Invalid(_)) => true,
             ChainError::NoFolder
@@ -158,7 +158,7 @@ impl ChainError {
 }
 
 /// Returns whether the error means that no file can be written now.
-fn is_full(error: &io::Error) -> bool {
+fn is_disk_full(error: &io::Error) -> bool {
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
 }
@@ -278,13 +278,14 @@ impl Chain {
         let today = self.zone.day(now);
         // A crash around midnight leaves work on both days.
         for day in [today.yesterday(), today] {
-            for segment in Segment::of_day(&self.root, day)? {
+            for segment in Segment::list_of_day(&self.root, day)? {
                 // An unreadable log is no evidence of a missing dream.
                 let has =
                     |like: &Value| event_log::contains(segment.folder(), like).unwrap_or(false);
                 let dream = Dream::Segment(segment.key());
                 // History is dreamt of by day, and a completed dream needs no second one.
-                let is_missing = has(&observed()) && !has(&batched()) && !has(&dreamt());
+                let is_missing =
+                    has(&observed()) && !has(&batched_filter()) && !has(&dreamt_filter());
                 // The files that a user's command leaves are unknown, so nothing shows what is
                 // missing.
                 if is_missing && !runtime.has_replacement(&dream) {
@@ -422,7 +423,7 @@ impl Chain {
                 let day = event_log::text_field(message, "day").and_then(|day| Day::parse(&day));
                 let name = text("facet").zip(text("id"));
                 // Both become arguments and parts of paths, and any client may send them.
-                let name = name.filter(|(facet, id)| is_facet(facet) && is_name(id));
+                let name = name.filter(|(facet, id)| is_facet(facet) && is_safe_name(id));
                 if let Some((day, (facet, id))) = day.zip(name) {
                     let (facet, id) = (facet.to_owned(), id.to_owned());
                     return self.queue_dream(&Dream::Activity { day, facet, id }, runtime);
@@ -445,7 +446,7 @@ impl Chain {
         // Bounded before the names are compared: the message may hold any number.
         for name in files.iter().take(FILES_MAX).filter_map(Value::as_str) {
             // Twice the same name would run its handlers twice at once.
-            if is_name(name) && !names.iter().any(|known| known == name) {
+            if is_safe_name(name) && !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
         }
@@ -677,17 +678,17 @@ fn observed() -> Value {
 }
 
 /// Matches the log line of a segment that came as history.
-fn batched() -> Value {
+fn batched_filter() -> Value {
     json!({"tract": "observe", "event": "observed", "batch": true})
 }
 
 /// Matches the log line of a completed dream of a segment.
-fn dreamt() -> Value {
+fn dreamt_filter() -> Value {
     json!({"tract": "dream", "event": "completed", "mode": "segment"})
 }
 
 /// Returns whether a text is safe as a file name and as an argument of a command.
-fn is_name(text: &str) -> bool {
+fn is_safe_name(text: &str) -> bool {
     let is_fine = |c: char| !c.is_control() && c != '/' && c != '\\';
     // Neither an option nor a hidden file.
     !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_fine)

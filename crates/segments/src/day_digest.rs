@@ -103,7 +103,7 @@ pub(crate) fn project_of(session: &SessionInfo) -> &str {
 }
 
 /// Returns the title of a session with secrets redacted.
-fn title(session: &SessionInfo) -> Option<String> {
+fn safe_title(session: &SessionInfo) -> Option<String> {
     session.title.as_deref().map(|title| Redactor::new().redact(title).into_owned())
 }
 
@@ -129,7 +129,7 @@ fn project_day(
         sessions.push(SessionDay {
             session_id: session.id.clone(),
             provider: session.provider.clone(),
-            title: title(session)
+            title: safe_title(session)
                 .or_else(|| last.naming?.title.clone())
                 .or_else(|| digest::find_title(&facts)),
             from: first.epoch.started_at,

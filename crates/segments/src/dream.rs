@@ -276,7 +276,7 @@ fn activities_of_day(
     day: Day,
 ) -> Result<Vec<Activity>, DreamError> {
     let mut chronicles = Vec::new();
-    for segment in Segment::of_day(root, day)? {
+    for segment in Segment::list_of_day(root, day)? {
         // The session may be deleted while its segments wait for their removal.
         if let Some(chronicle) = chronicle_if_exists(journal, &segment.meta.session_id)? {
             chronicles.push((segment.meta, chronicle));
@@ -310,7 +310,7 @@ fn write_outcome(
     activity: &Activity,
 ) -> Result<(), DreamError> {
     let (mut work, mut problems, mut open_ends) = (Vec::new(), Vec::new(), Vec::new());
-    for segment in Segment::of_day(root, day)? {
+    for segment in Segment::list_of_day(root, day)? {
         let meta = &segment.meta;
         if meta.facet != activity.facet || !activity.segments.contains(&meta.segment) {
             continue;

@@ -116,15 +116,15 @@ impl Segment {
                 platform: std::env::consts::OS.to_owned(),
             };
             // The name may be taken by an epoch of another session of the same second.
-            match FolderOwner::read(&folder)? {
-                FolderOwner::Unclaimed => write_atomic(&folder, META, &to_line(&meta))?,
+            match FolderOwner::read_owner(&folder)? {
+                FolderOwner::Unclaimed => write_atomic(&folder, META, &json_line(&meta))?,
                 FolderOwner::Epoch(there) if *there == meta && has_meta(&folder)? => {}
                 // The same epoch, but `segment.json` is damaged or its range or project is out of
                 // date. The journal is right.
                 FolderOwner::Epoch(there)
                     if (&there.session_id, there.epoch) == (&meta.session_id, meta.epoch) =>
                 {
-                    write_atomic(&folder, META, &to_line(&meta))?;
+                    write_atomic(&folder, META, &json_line(&meta))?;
                 }
                 // A folder of another epoch, or one with files of the user, is left alone.
                 FolderOwner::Epoch(_) | FolderOwner::Unknown => {
@@ -152,7 +152,7 @@ impl Segment {
     }
 
     /// Lists all segments of a day by stream and name. Folders that are not segments are skipped.
-    pub fn of_day(journal: &Path, day: Day) -> Result<Vec<Segment>, SegmentError> {
+    pub fn list_of_day(journal: &Path, day: Day) -> Result<Vec<Segment>, SegmentError> {
         let mut segments = Vec::new();
         for stream in folders_in(&journal.join(day.to_string()))? {
             for folder in folders_in(&stream)? {
@@ -185,7 +185,7 @@ enum FolderOwner {
 }
 
 impl FolderOwner {
-    fn read(folder: &Path) -> Result<FolderOwner, SegmentError> {
+    fn read_owner(folder: &Path) -> Result<FolderOwner, SegmentError> {
         if let Some(meta) = find_meta(folder)? {
             return Ok(FolderOwner::Epoch(Box::new(meta)));
         }
@@ -205,7 +205,7 @@ fn has_meta(folder: &Path) -> Result<bool, SegmentError> {
     Ok(read_meta(folder)?.is_some())
 }
 
-fn is_key(meta: &SegmentMeta) -> bool {
+fn has_valid_key(meta: &SegmentMeta) -> bool {
     SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).is_some()
 }
 
@@ -214,27 +214,27 @@ fn is_key(meta: &SegmentMeta) -> bool {
 fn find_meta(folder: &Path) -> Result<Option<SegmentMeta>, SegmentError> {
     let meta = read_meta(folder)?;
     // A user may have edited the headers, so the key is checked again.
-    Ok(meta.or_else(|| output::meta_from_outputs(folder).filter(is_key)))
+    Ok(meta.or_else(|| output::meta_from_outputs(folder).filter(has_valid_key)))
 }
 
 fn read_meta(folder: &Path) -> Result<Option<SegmentMeta>, SegmentError> {
     let path = folder.join(META);
     match std::fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(is_key)),
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(has_valid_key)),
         // A file in place of a folder is no segment either.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(error) => Err(failed(&path, error)),
+        Err(error) => Err(storage_error(&path, error)),
     }
 }
 
-fn to_line(value: &impl Serialize) -> Vec<u8> {
+fn json_line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("names and numbers always encode");
     line.push(b'\n');
     line
 }
 
-fn failed(path: &Path, cause: io::Error) -> SegmentError {
+fn storage_error(path: &Path, cause: io::Error) -> SegmentError {
     SegmentError::Io { path: path.to_owned(), cause }
 }

@@ -9,7 +9,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::guard;
+use crate::auth::guard_route;
 use crate::route;
 use crate::server::AppState;
 
@@ -47,17 +47,17 @@ pub(crate) fn router(app: AppState) -> Router {
         .route("/api/ws", get(route::live::socket))
         .route("/api/bus", get(route::live::bus_socket))
         .route("/api/bus/stream", get(route::live::bus_stream))
-        .merge(exports())
+        .merge(export_routes())
         .fallback(route::page::page)
-        .method_not_allowed_fallback(route::not_so)
+        .method_not_allowed_fallback(route::unknown_route)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         // The layer that is added last runs first, also for paths that do not exist.
-        .layer(from_fn_with_state(app.clone(), guard))
+        .layer(from_fn_with_state(app.clone(), guard_route))
         .with_state(app)
 }
 
 /// Where exporters send to. Their bodies are larger than those of others.
-fn exports() -> Router<AppState> {
+fn export_routes() -> Router<AppState> {
     Router::new()
         .route("/v1/logs", post(route::telemetry::logs))
         .route("/v1/traces", post(route::telemetry::traces))

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::answer::Refusal;
 use crate::server::AppState;
 use crate::ticket::Tickets;
-use crate::token::{Keys, TokenError, TokenStamp, is_same, secret};
+use crate::token::{Keys, TokenError, TokenStamp, equals_secret, random_secret};
 
 /// The maximum number of logged-in browsers. With more, the oldest has to log in again.
 const BROWSERS_MAX: usize = 64;
@@ -66,9 +66,9 @@ impl Auth {
     /// Creates the state for a server at this address.
     pub(crate) fn new(keys: Keys, address: SocketAddr) -> Result<Auth, TokenError> {
         let port = address.port();
-        let token = RwLock::new(keys.token()?);
+        let token = RwLock::new(keys.load_token()?);
         let export_token = RwLock::new(keys.export_token()?);
-        let name = secret()[..PAGE_DIGITS].to_owned();
+        let name = random_secret()[..PAGE_DIGITS].to_owned();
         let page = format!("{name}.localhost:{port}");
         let tickets = Mutex::new(Tickets::load(keys.tickets_path()));
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
@@ -89,16 +89,16 @@ impl Auth {
         // The two tokens are independent: a new one for exporters ends no page.
         let known = self.export_token.read().unwrap_or_else(PoisonError::into_inner).1;
         if self.keys.export_stamp() != Some(known) {
-            let fresh = self.keys.export_token().unwrap_or_else(|_| (secret(), known));
+            let fresh = self.keys.export_token().unwrap_or_else(|_| (random_secret(), known));
             *self.export_token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         }
         let known = self.token.read().unwrap_or_else(PoisonError::into_inner).1;
-        if self.keys.stamp() == Some(known) {
+        if self.keys.file_stamp() == Some(known) {
             return;
         }
         // If the file is gone or unreadable, a random token refuses all requests until there is a
         // new file.
-        let fresh = self.keys.token().unwrap_or_else(|_| (secret(), known));
+        let fresh = self.keys.load_token().unwrap_or_else(|_| (random_secret(), known));
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         // Before the signal: clients that are cut off come back at once, and must find no old
         // credential that is still good.
@@ -121,7 +121,7 @@ impl Auth {
         let failed = |error: TokenError| {
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
         };
-        self.tickets().give(SystemTime::now()).map_err(failed)
+        self.tickets().issue_ticket(SystemTime::now()).map_err(failed)
     }
 
     /// Returns the present host name for browsers, readable only with this ticket.
@@ -145,12 +145,12 @@ impl Auth {
     ) -> Option<HeaderValue> {
         // The host first, because taking a ticket uses it up.
         let is_good = self.is_for_page(headers)
-            && self.tickets().take(ticket, nonce, code, &self.name, SystemTime::now());
+            && self.tickets().use_ticket(ticket, nonce, code, &self.name, SystemTime::now());
         is_good.then(|| self.give_cookie()).flatten()
     }
 
     fn give_cookie(&self) -> Option<HeaderValue> {
-        let cookie = secret();
+        let cookie = random_secret();
         // Scripts cannot read it, other sites cannot make the browser send it, and without an age
         // it ends with the browser.
         let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
@@ -185,7 +185,7 @@ impl Auth {
     }
 
     /// Whether a request is allowed.
-    fn admit(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check_access(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
         let is_exporter =
             path.starts_with(crate::route::EXPORTS) && has_token(&self.export_token, headers);
         // Without a token it can only be a page, which needs its cookie at its own host name.
@@ -196,7 +196,7 @@ impl Auth {
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let host = text(header::HOST).unwrap_or("");
         // Of two `Host` headers a library could later use the one that was not checked.
-        if headers.get_all(header::HOST).iter().count() != 1 || !self.is_ours(host) {
+        if headers.get_all(header::HOST).iter().count() != 1 || !self.is_our_host(host) {
             let told = "the request is for another host";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_host", told)
                 .hint("use the address that `hansard web` prints"));
@@ -204,7 +204,7 @@ impl Auth {
         // A page may only come from its own name. With a token any name of this server will do.
         let is_own_page = |origin: &str| match (origin.strip_prefix("http://"), is_page) {
             (Some(host), true) => self.page.eq_ignore_ascii_case(host),
-            (Some(host), false) => self.is_ours(host),
+            (Some(host), false) => self.is_our_host(host),
             (None, _) => false,
         };
         if text(header::ORIGIN).is_some_and(|origin| !is_own_page(origin)) {
@@ -215,7 +215,7 @@ impl Auth {
         Ok(())
     }
 
-    fn is_ours(&self, host: &str) -> bool {
+    fn is_our_host(&self, host: &str) -> bool {
         let mut hosts = self.hosts.iter().chain([&self.page]);
         hosts.any(|ours| ours.eq_ignore_ascii_case(host))
     }
@@ -234,7 +234,7 @@ impl Auth {
         let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
         given.filter(|(name, _)| name.trim() == COOKIE).any(|(_, value)| {
             // All cookies are compared, so that the time does not reveal which one matched.
-            cookies.iter().fold(false, |any, cookie| any | is_same(cookie, value.trim()))
+            cookies.iter().fold(false, |any, cookie| any | equals_secret(cookie, value.trim()))
         })
     }
 }
@@ -253,7 +253,7 @@ fn has_token(token: &RwLock<(String, TokenStamp)>, headers: &HeaderMap) -> bool 
         return false;
     };
     let token = token.read().unwrap_or_else(PoisonError::into_inner);
-    scheme.eq_ignore_ascii_case("bearer") && is_same(&token.0, given.trim())
+    scheme.eq_ignore_ascii_case("bearer") && equals_secret(&token.0, given.trim())
 }
 
 /// Resolves when the credentials of a request are revoked. It is created before the request is
@@ -262,7 +262,7 @@ fn has_token(token: &RwLock<(String, TokenStamp)>, headers: &HeaderMap) -> bool 
 pub(crate) struct Revocation(watch::Receiver<u64>);
 
 impl Revocation {
-    pub(crate) async fn wait(&mut self) {
+    pub(crate) async fn wait_revoked(&mut self) {
         // The sender is dropped with the server, which ends all connections anyway.
         let _ = self.0.changed().await;
     }
@@ -281,7 +281,7 @@ impl FromRequestParts<AppState> for Revocation {
 }
 
 /// The middleware before every route.
-pub(crate) async fn guard(
+pub(crate) async fn guard_route(
     State(app): State<AppState>,
     mut request: Request,
     next: Next,
@@ -297,7 +297,7 @@ pub(crate) async fn guard(
         // These routes check a code or a ticket instead of a token.
         crate::route::LOGIN if is_get => auth.admit_login(headers, has_ticket),
         crate::route::RETURN if is_get => auth.admit_return(headers),
-        path => auth.admit(path, headers),
+        path => auth.check_access(path, headers),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,

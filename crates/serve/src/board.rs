@@ -54,13 +54,13 @@ impl Default for Board {
 impl Board {
     /// Replaces the whole board, which is complete from then on.
     pub fn show_all(&self, statuses: impl IntoIterator<Item = Status>) {
-        self.change(|shown, version| {
+        self.apply_change(|shown, version| {
             let mut before = std::mem::take(&mut shown.sessions);
             let count = before.len();
             let mut has_changed = !std::mem::replace(&mut shown.is_whole, true);
             for status in statuses {
                 let known = before.remove(&status.session_id);
-                has_changed |= shown.put(status, known, version);
+                has_changed |= shown.put_status(status, known, version);
             }
             // With no new status a session can still have left.
             has_changed || shown.sessions.len() != count
@@ -69,11 +69,11 @@ impl Board {
 
     /// Updates these sessions. An unchanged status is not sent again.
     pub fn show(&self, statuses: impl IntoIterator<Item = Status>) {
-        self.change(|shown, version| {
+        self.apply_change(|shown, version| {
             let mut has_changed = false;
             for status in statuses {
                 let known = shown.sessions.remove(&status.session_id);
-                has_changed |= shown.put(status, known, version);
+                has_changed |= shown.put_status(status, known, version);
             }
             has_changed
         });
@@ -81,7 +81,7 @@ impl Board {
 
     /// Removes the sessions that `is_kept` rejects.
     pub fn keep(&self, is_kept: impl Fn(&SessionId) -> bool) {
-        self.change(|shown, _| {
+        self.apply_change(|shown, _| {
             let count = shown.sessions.len();
             shown.sessions.retain(|id, _| is_kept(id));
             shown.sessions.len() != count
@@ -90,7 +90,7 @@ impl Board {
 
     /// Clears the board. New watchers wait until it is complete again.
     pub fn wipe(&self) {
-        self.change(|shown, _| {
+        self.apply_change(|shown, _| {
             shown.sessions.clear();
             std::mem::replace(&mut shown.is_whole, false)
         });
@@ -155,7 +155,7 @@ impl Board {
     }
 
     /// Applies a change and, if the board differs, raises the version and wakes the watchers.
-    fn change(&self, change: impl FnOnce(&mut BoardState, u64) -> bool) {
+    fn apply_change(&self, change: impl FnOnce(&mut BoardState, u64) -> bool) {
         let mut shown = self.lock();
         let version = shown.version + 1;
         if change(&mut shown, version) {
@@ -173,7 +173,7 @@ impl Board {
 
 impl BoardState {
     /// Inserts a status; returns whether it differs from the known one.
-    fn put(&mut self, status: Status, known: Option<BoardEntry>, version: u64) -> bool {
+    fn put_status(&mut self, status: Status, known: Option<BoardEntry>, version: u64) -> bool {
         let line = match known {
             Some(line) if line.status == status => line,
             known => BoardEntry::new(status, known, version),
@@ -187,17 +187,18 @@ impl BoardState {
 impl BoardEntry {
     fn new(status: Status, before: Option<BoardEntry>, version: u64) -> BoardEntry {
         let encoded = status.encode();
-        let waits = waiting(&status).map(|frame| frame.encode().into()).map(|frame: Utf8Bytes| {
-            // The same wait with another status around it must not notify the user again.
-            let known = before.and_then(|line| line.waits).filter(|(_, known)| *known == frame);
-            known.unwrap_or((version, frame))
-        });
+        let waits =
+            waiting_frame(&status).map(|frame| frame.encode().into()).map(|frame: Utf8Bytes| {
+                // The same wait with another status around it must not notify the user again.
+                let known = before.and_then(|line| line.waits).filter(|(_, known)| *known == frame);
+                known.unwrap_or((version, frame))
+            });
         BoardEntry { version, status, encoded, waits }
     }
 }
 
 /// Returns the frame for a session that waits for the user.
-fn waiting(status: &Status) -> Option<StreamFrame> {
+fn waiting_frame(status: &Status) -> Option<StreamFrame> {
     let reason = match (status.status, status.reason) {
         ("waiting_approval", _) => "approval",
         ("waiting", "question") => "question",

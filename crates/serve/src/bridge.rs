@@ -72,7 +72,7 @@ impl BusSubscription {
     }
 
     /// Publishes a message of a page, if the page is allowed to.
-    pub(crate) async fn say(&mut self, text: &str) -> Result<(), BusRejection> {
+    pub(crate) async fn publish_text(&mut self, text: &str) -> Result<(), BusRejection> {
         let message = Message::parse(text.as_bytes())
             .map_err(|fault| BusRejection(format!("not a message: {fault:?}")))?;
         let (tract, event) = (message.tract(), message.event());
@@ -102,7 +102,7 @@ impl BusSubscription {
 pub(crate) struct BusRejection(String);
 
 /// Bridges a page and the bus until one of them ends or the token is revoked.
-pub(crate) async fn bridge(
+pub(crate) async fn bridge_page(
     socket: WebSocket,
     wanted: BusFilter,
     origin: Option<String>,
@@ -111,13 +111,13 @@ pub(crate) async fn bridge(
 ) {
     let _stream = app.register_stream();
     tokio::select! {
-        () = revocation.wait() => {}
+        () = revocation.wait_revoked() => {}
         // A page that disconnects is not an error.
-        _ = carry(socket, wanted, origin.as_deref(), &app) => {}
+        _ = carry_messages(socket, wanted, origin.as_deref(), &app) => {}
     }
 }
 
-async fn carry(
+async fn carry_messages(
     mut socket: WebSocket,
     wanted: BusFilter,
     origin: Option<&str>,
@@ -129,7 +129,7 @@ async fn carry(
             heard = subscription.next() => socket.send(Spoken::Text(heard?)).await.ok()?,
             said = socket.recv() => match said?.ok()? {
                 Spoken::Text(text) => {
-                    if let Err(BusRejection(message)) = subscription.say(&text).await {
+                    if let Err(BusRejection(message)) = subscription.publish_text(&text).await {
                         app.count_refused(origin, &message);
                         let refused = StreamFrame::Refused { kind: "not_allowed", message };
                         socket.send(Spoken::Text(refused.encode().into())).await.ok()?;

@@ -104,14 +104,14 @@ impl JournalReader {
     fn run(mut self, journal: &dyn Fn() -> Journal) {
         while !self.is_over() {
             // A read error is tried again; followers wait in the meantime.
-            let _ = self.read(&journal());
+            let _ = self.read_new(&journal());
             if !self.is_over() {
                 thread::park_timeout(RETRY_AFTER);
             }
         }
     }
 
-    fn read(&mut self, journal: &Journal) -> Result<(), ReadError> {
+    fn read_new(&mut self, journal: &Journal) -> Result<(), ReadError> {
         let subscription = journal.follow(FollowFrom::At(self.at + 1), OnLag::CatchUp)?;
         let mut subscription = subscription.with_waker(&self.waker);
         loop {

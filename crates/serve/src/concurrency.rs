@@ -33,13 +33,15 @@ impl ConcurrencyLimit {
     /// Waits for a permit; fails at once if too many requests already wait.
     pub(crate) async fn acquire(&self) -> Result<Permit, Refusal> {
         // The first semaphore refuses at once, the second one waits.
-        let admitted = Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| busy())?;
-        let running = Arc::clone(&self.running).acquire_owned().await.map_err(|_| busy())?;
+        let admitted =
+            Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| busy_refusal())?;
+        let running =
+            Arc::clone(&self.running).acquire_owned().await.map_err(|_| busy_refusal())?;
         Ok(Permit { _admitted: admitted, _running: running })
     }
 }
 
-fn busy() -> Refusal {
+fn busy_refusal() -> Refusal {
     let told = "so many wait for an answer already that there is no room for another";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", told).hint("try again in a while")
 }

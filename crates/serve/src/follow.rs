@@ -50,18 +50,21 @@ impl StreamFollower {
                 let after = after.unwrap_or(tail);
                 if after > tail {
                     // The client may know a position that the broadcaster has not read yet.
-                    let tail = app.read(|sources| sources.journal().tail()).await?;
+                    let tail = app.read_journal(|sources| sources.journal().tail()).await?;
                     if after > tail {
-                        return Err(beyond(after, tail));
+                        return Err(beyond_tail(after, tail));
                     }
                 }
                 FollowCursor::for_all(after)
             }
             Some(session) => {
                 let session = session.to_owned();
-                let info = app.read(move |sources| sources.journal().resolve(&session)).await?;
+                let info =
+                    app.read_journal(move |sources| sources.journal().resolve(&session)).await?;
                 match after {
-                    Some(seq) if seq > info.tail_seq => return Err(beyond(seq, info.tail_seq)),
+                    Some(seq) if seq > info.tail_seq => {
+                        return Err(beyond_tail(seq, info.tail_seq));
+                    }
                     // The position of this `seq` is not known. With 0 the events behind it are read
                     // first.
                     Some(seq) => FollowCursor::for_session(info.id, seq, 0),
@@ -70,7 +73,7 @@ impl StreamFollower {
             }
         };
         // From here on there is a follower, so the broadcaster encodes new events.
-        let id = app.followers().enter(&cursor);
+        let id = app.followers().add_follower(&cursor);
         Ok(StreamFollower { id, cursor, app: app.clone(), is_ended: false })
     }
 
@@ -79,11 +82,13 @@ impl StreamFollower {
     }
 
     /// Builds the first frame of the stream.
-    pub(crate) async fn init(&self) -> Utf8Bytes {
+    pub(crate) async fn first_frame(&self) -> Utf8Bytes {
         let session_id = self.cursor.session().cloned();
         let status = match session_id.clone() {
             // The status is optional; an error does not stop the stream.
-            Some(id) => self.app.read(move |sources| sources.explain(id.as_str())).await.ok(),
+            Some(id) => {
+                self.app.read_journal(move |sources| sources.explain(id.as_str())).await.ok()
+            }
             None => None,
         };
         let status = status
@@ -95,7 +100,7 @@ impl StreamFollower {
     pub(crate) async fn next(&mut self) -> Vec<Utf8Bytes> {
         while !self.is_ended {
             let step = self.cursor.next_step(&self.app.broadcaster().recent());
-            self.app.followers().note(self.id, &self.cursor);
+            self.app.followers().note_place(self.id, &self.cursor);
             match step {
                 CursorStep::Give(frames) => return frames,
                 CursorStep::Wait => return Vec::new(),
@@ -103,8 +108,9 @@ impl StreamFollower {
                     let cursor = self.cursor.clone();
                     // The tail is taken first: a read to the end reaches at least this position.
                     let tail = self.app.broadcaster().recent().tail();
-                    let reading =
-                        self.app.read(move |sources| read(&sources.journal(), &cursor, tail));
+                    let reading = self
+                        .app
+                        .read_journal(move |sources| read_page(&sources.journal(), &cursor, tail));
                     match reading.await {
                         Ok(read) => {
                             // Without frames the page only moved the cursor, which then decides
@@ -114,7 +120,7 @@ impl StreamFollower {
                                 return frames;
                             }
                         }
-                        Err(refusal) => return self.end(&refusal),
+                        Err(refusal) => return self.end_stream(&refusal),
                     }
                 }
             }
@@ -127,7 +133,7 @@ impl StreamFollower {
     }
 
     /// Ends the stream: the session was deleted, or the journal fails.
-    fn end(&mut self, why: &Refusal) -> Vec<Utf8Bytes> {
+    fn end_stream(&mut self, why: &Refusal) -> Vec<Utf8Bytes> {
         self.is_ended = true;
         let (kind, message) = (why.kind(), why.message().to_owned());
         vec![
@@ -144,16 +150,16 @@ impl Drop for StreamFollower {
 }
 
 impl Followers {
-    fn enter(&self, cursor: &FollowCursor) -> u64 {
+    fn add_follower(&self, cursor: &FollowCursor) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let session_id = cursor.session().cloned();
         let follower = wire::Follower { id, session_id, position: 0, behind: 0, lagged: 0 };
         self.lock().insert(id, follower);
-        self.note(id, cursor);
+        self.note_place(id, cursor);
         id
     }
 
-    fn note(&self, id: u64, cursor: &FollowCursor) {
+    fn note_place(&self, id: u64, cursor: &FollowCursor) {
         if let Some(follower) = self.lock().get_mut(&id) {
             follower.position = cursor.place().position;
             follower.lagged = cursor.lagged();
@@ -180,12 +186,16 @@ impl Followers {
 }
 
 /// The error for a position that does not exist yet: it belongs to another journal or is a mistake.
-fn beyond(after: u64, tail: u64) -> Refusal {
+fn beyond_tail(after: u64, tail: u64) -> Refusal {
     Refusal::bad_argument(format!("`after` is {after}, and the newest is {tail}"))
 }
 
 /// Reads a page of events after the position of a follower.
-fn read(journal: &Journal, cursor: &FollowCursor, tail: u64) -> Result<JournalPage, ReadError> {
+fn read_page(
+    journal: &Journal,
+    cursor: &FollowCursor,
+    tail: u64,
+) -> Result<JournalPage, ReadError> {
     let place = cursor.place();
     let mut subscription = match (cursor.session(), place.seq) {
         (Some(session), Some(seq)) => {

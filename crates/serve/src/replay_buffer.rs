@@ -51,7 +51,7 @@ impl StreamEvent {
             position: *position,
             session_id: event.session_id.clone(),
             seq: event.seq,
-            frame: frame(*position, event).into(),
+            frame: event_frame(*position, event).into(),
             decision: decision(event, *position).map(|frame| frame.encode().into()),
         }
     }
@@ -99,7 +99,7 @@ impl ReplayBuffer {
     }
 }
 
-fn frame(position: u64, event: &Event) -> String {
+fn event_frame(position: u64, event: &Event) -> String {
     let encoded = event.encode();
     if encoded.len() <= FRAME_BYTES_MAX {
         return StreamFrame::of_event(position, &encoded);

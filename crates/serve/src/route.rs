@@ -50,7 +50,7 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
         parts: &mut Parts,
         _: &AppState,
     ) -> Result<QueryParams<T>, Refusal> {
-        Ok(QueryParams(read(&parts.uri)?))
+        Ok(QueryParams(read_query(&parts.uri)?))
     }
 }
 
@@ -76,12 +76,12 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for FilteredQuery<T> {
             let uri = Uri::builder().path_and_query(format!("/?{}", pairs.join("&"))).build();
             uri.map_err(|error| Refusal::bad_argument(error.to_string()))
         };
-        Ok(FilteredQuery(read(&of(which)?)?, read(&of(rest)?)?))
+        Ok(FilteredQuery(read_query(&of(which)?)?, read_query(&of(rest)?)?))
     }
 }
 
 /// What is asked behind the `?`.
-fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
+fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
     let Query(asked) =
         Query::try_from_uri(uri).map_err(|error| Refusal::bad_argument(error.body_text()))?;
     Ok(asked)
@@ -121,7 +121,7 @@ impl IntoResponses for Refusals {
             ("401", "The token is missing or wrong"),
             ("503", "Too many wait already"),
         ];
-        kinds.map(|(status, told)| (status.to_owned(), failure(told))).into()
+        kinds.map(|(status, told)| (status.to_owned(), failure_response(told))).into()
     }
 }
 
@@ -131,12 +131,12 @@ pub(crate) struct RefusalsOfOne;
 impl IntoResponses for RefusalsOfOne {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let mut responses = Refusals::responses();
-        responses.insert("404".to_owned(), failure("There is no such thing"));
+        responses.insert("404".to_owned(), failure_response("There is no such thing"));
         responses
     }
 }
 
-fn failure(told: &str) -> RefOr<Response> {
+fn failure_response(told: &str) -> RefOr<Response> {
     let schema = Ref::from_schema_name(Failure::name());
     let content = ContentBuilder::new().schema(Some(schema)).build();
     ResponseBuilder::new().description(told).content("application/json", content).build().into()
@@ -153,7 +153,7 @@ impl FromRequestParts<AppState> for IdPath {
 }
 
 /// How many were asked for.
-fn limit(asked: Option<usize>) -> Result<usize, Refusal> {
+fn page_limit(asked: Option<usize>) -> Result<usize, Refusal> {
     match asked {
         None => Ok(ITEMS),
         Some(limit @ 1..=ITEMS_MAX) => Ok(limit),
@@ -166,7 +166,7 @@ fn not_found() -> Refusal {
         .hint("`/api/openapi.json` says what there is")
 }
 
-pub(crate) async fn not_so() -> Refusal {
+pub(crate) async fn unknown_route() -> Refusal {
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "bad_method", "this cannot be done to this path")
         .hint("`/api/openapi.json` says what can")
 }

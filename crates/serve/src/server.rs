@@ -111,7 +111,7 @@ impl HttpServer {
             return Err(OpenError::NotLoopback(listen));
         }
         // First of all: the host names that are accepted and the address file contain the port.
-        let (address, listeners) = bind(listen, any_port)?;
+        let (address, listeners) = bind_listeners(listen, any_port)?;
         let auth = Auth::new(keys.clone(), address)?;
         // One thread passes the bytes of all connections on. Everything that computes or reads from
         // disk runs on blocking threads.
@@ -235,7 +235,7 @@ impl AppState {
     }
 
     /// Runs a query that may read from disk on a blocking thread.
-    pub(crate) async fn query<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+    pub(crate) async fn run_query<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -243,15 +243,16 @@ impl AppState {
     }
 
     /// Runs a query and encodes its answer as JSON, both on a blocking thread.
-    pub(crate) async fn answer<T: Serialize, E: Into<Refusal>>(
+    pub(crate) async fn answer_query<T: Serialize, E: Into<Refusal>>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Answer {
-        self.query(move |sources| JsonReply::encode(&question(sources).map_err(Into::into)?)).await
+        self.run_query(move |sources| JsonReply::encode(&question(sources).map_err(Into::into)?))
+            .await
     }
 
     /// Reads from the journal for a follower.
-    pub(crate) async fn read<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+    pub(crate) async fn read_journal<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -325,7 +326,7 @@ impl AppState {
             let sources = Arc::clone(&self.0.sources);
             let refused = BusRefused { count, origin, why };
             // The daemon may write it to disk.
-            drop(tokio::task::spawn_blocking(move || sources.refused(&refused)));
+            drop(tokio::task::spawn_blocking(move || sources.bus_refused(&refused)));
         }
     }
 
@@ -369,7 +370,10 @@ impl Drop for WatchGuard {
 }
 
 /// Listens, on another port if necessary; returns the address and all listeners.
-fn bind(listen: SocketAddr, any_port: bool) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
+fn bind_listeners(
+    listen: SocketAddr,
+    any_port: bool,
+) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
     let mut bound = bind_all(listen);
     // The port that the system chose for one address may be taken at another.
     for _ in 1..PORTS_TRIED_MAX {
@@ -428,7 +432,7 @@ fn run(
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let accepting = listeners
             .into_iter()
-            .map(|listener| accept(listener, router.clone(), Arc::clone(&places)));
+            .map(|listener| accept_all(listener, router.clone(), Arc::clone(&places)));
         tokio::select! {
             _ = closed => {}
             _ = join_all(accepting) => {}
@@ -438,7 +442,7 @@ fn run(
     runtime.shutdown_timeout(END_WITHIN);
 }
 
-async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
+async fn accept_all(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
     /// The pause when the system has no room for another connection.
     const FULL_FOR: Duration = Duration::from_millis(100);
     // This fails only if the runtime cannot register the socket; then there is no way to serve.

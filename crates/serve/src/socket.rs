@@ -21,7 +21,7 @@ pub(crate) async fn serve_socket(socket: WebSocket, app: AppState, mut revocatio
     let _stream = app.register_stream();
     let session = SocketSession { socket, app, streams: Vec::new(), status: None };
     tokio::select! {
-        () = revocation.wait() => {}
+        () = revocation.wait_revoked() => {}
         // A client that disconnects is not an error.
         _ = session.run() => {}
     }
@@ -109,7 +109,7 @@ impl SocketSession {
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(ClientGone),
         };
         let answered = match serde_json::from_str(&text) {
-            Ok(asked) => self.answer(asked).await,
+            Ok(asked) => self.answer_request(asked).await,
             Err(error) => Err(Refusal::bad_argument(format!("not understood: {error}"))),
         };
         match answered {
@@ -122,7 +122,7 @@ impl SocketSession {
         }
     }
 
-    async fn answer(&mut self, asked: StreamRequest) -> Result<Option<Utf8Bytes>, Refusal> {
+    async fn answer_request(&mut self, asked: StreamRequest) -> Result<Option<Utf8Bytes>, Refusal> {
         match asked {
             StreamRequest::SubscribeStream { session_id, after } => {
                 if self.streams.len() >= STREAMS_MAX {
@@ -132,7 +132,7 @@ impl SocketSession {
                 let stream = StreamFollower::open(&self.app, session_id.as_deref(), after).await?;
                 // A second subscription replaces the first.
                 self.streams.retain(|known| known.session() != stream.session());
-                let init = stream.init().await;
+                let init = stream.first_frame().await;
                 self.streams.push(stream);
                 Ok(Some(init))
             }

@@ -26,7 +26,7 @@ pub trait Sources: Send + Sync + 'static {
     /// What sessions are doing that were active lately.
     fn statuses(&self) -> Result<Vec<Status>, SourceError>;
     /// Those of them that wait for the user, the most urgent first.
-    fn wanting(&self) -> Result<Vec<Status>, SourceError>;
+    fn waiting_for_user(&self) -> Result<Vec<Status>, SourceError>;
     /// What they asked to be allowed, the newest first, or only what still waits, the riskiest first.
     fn approvals(&self, is_pending: bool) -> Result<Vec<Approval>, SourceError>;
     /// What one is doing, and why; by the beginning of its id.
@@ -68,7 +68,7 @@ pub trait Sources: Send + Sync + 'static {
     /// Called when the number of status watchers changes.
     fn watched_by(&self, watchers: usize);
     /// Called when the number of refused bus messages has doubled.
-    fn refused(&self, refused: &BusRefused);
+    fn bus_refused(&self, refused: &BusRefused);
 }
 
 /// The bus messages of pages that were refused.

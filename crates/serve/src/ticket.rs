@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-use crate::token::{TokenError, hex, is_same, secret, write_private};
+use crate::token::{TokenError, encode_hex, equals_secret, random_secret, write_private};
 
 /// Pages that can come back; with more, the one that came first has to log in again.
 const TICKETS_MAX: usize = 64;
@@ -56,10 +56,13 @@ impl Tickets {
     }
 
     /// Makes one for a page that is in.
-    pub(crate) fn give(&mut self, now: SystemTime) -> Result<wire::Ticket, TokenError> {
+    pub(crate) fn issue_ticket(&mut self, now: SystemTime) -> Result<wire::Ticket, TokenError> {
         let made_at = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let ticket =
-            StoredTicket { id: secret()[..ID_DIGITS].to_owned(), secret: secret(), made_at };
+        let ticket = StoredTicket {
+            id: random_secret()[..ID_DIGITS].to_owned(),
+            secret: random_secret(),
+            made_at,
+        };
         let given = wire::Ticket { id: ticket.id.clone(), secret: ticket.secret.clone() };
         if self.known.len() >= TICKETS_MAX {
             self.known.pop_front();
@@ -79,18 +82,18 @@ impl Tickets {
         name: &str,
         now: SystemTime,
     ) -> Option<wire::Welcome> {
-        let ticket = self.good(id, now)?;
+        let ticket = self.find_valid(id, now)?;
         // A new salt each time: sealed with the same key, two names would reveal their difference.
-        let salt = secret();
-        let seal = ticket.mac(&format!("seal {host} {nonce} {salt}"));
+        let salt = random_secret();
+        let seal = ticket.mac_of(&format!("seal {host} {nonce} {salt}"));
         // The seal is as long as the name: 32 bytes and 32 digits.
         let sealed: Vec<u8> = name.bytes().zip(seal).map(|(letter, seal)| letter ^ seal).collect();
-        let proof = ticket.mac(&format!("page {host} {nonce} {name}"));
-        Some(wire::Welcome { salt, sealed: hex(&sealed), proof: hex(&proof) })
+        let proof = ticket.mac_of(&format!("page {host} {nonce} {name}"));
+        Some(wire::Welcome { salt, sealed: encode_hex(&sealed), proof: encode_hex(&proof) })
     }
 
     /// Whether this was made with a ticket, for this name. Then the ticket is used up.
-    pub(crate) fn take(
+    pub(crate) fn use_ticket(
         &mut self,
         id: &str,
         nonce: &str,
@@ -98,10 +101,10 @@ impl Tickets {
         name: &str,
         now: SystemTime,
     ) -> bool {
-        let Some(ticket) = self.good(id, now) else { return false };
+        let Some(ticket) = self.find_valid(id, now) else { return false };
         // A wrong code does not use the ticket up. Its id is sent in the open, and any listener
         // could spoil it that way.
-        if !is_same(&hex(&ticket.mac(&format!("login {name} {nonce}"))), code) {
+        if !equals_secret(&encode_hex(&ticket.mac_of(&format!("login {name} {nonce}"))), code) {
             return false;
         }
         self.known.retain(|ticket| ticket.id != id);
@@ -115,14 +118,14 @@ impl Tickets {
         let _ = fs::remove_file(&self.path);
     }
 
-    fn good(&self, id: &str, now: SystemTime) -> Option<&StoredTicket> {
+    fn find_valid(&self, id: &str, now: SystemTime) -> Option<&StoredTicket> {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ticket = self.known.iter().find(|ticket| ticket.id == id)?;
         (now.saturating_sub(ticket.made_at) <= TICKET_FOR).then_some(ticket)
     }
 
     fn write(&self) -> Result<(), TokenError> {
-        let lines: Vec<String> = self.known.iter().map(StoredTicket::line).collect();
+        let lines: Vec<String> = self.known.iter().map(StoredTicket::file_line).collect();
         write_private(&self.path, &lines.join("\n"))
     }
 }
@@ -136,17 +139,17 @@ impl StoredTicket {
         is_whole.then(|| StoredTicket { id: id.to_owned(), secret: secret.to_owned(), made_at })
     }
 
-    fn line(&self) -> String {
+    fn file_line(&self) -> String {
         format!("{} {} {}", self.id, self.secret, self.made_at.as_secs())
     }
 
-    fn mac(&self, text: &str) -> [u8; 32] {
-        mac(self.secret.as_bytes(), text.as_bytes())
+    fn mac_of(&self, text: &str) -> [u8; 32] {
+        hmac_sha256(self.secret.as_bytes(), text.as_bytes())
     }
 }
 
 /// HMAC with SHA-256, for keys of at most 64 bytes.
-fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
+fn hmac_sha256(key: &[u8], text: &[u8]) -> [u8; 32] {
     // SHA-256 works in blocks of 64 bytes. A shorter key is filled up with zeros.
     let mut block = [0; 64];
     block.iter_mut().zip(key).for_each(|(byte, key)| *byte = *key);
@@ -163,11 +166,14 @@ mod tests {
     #[test]
     fn mac_matches_rfc_4231() {
         // RFC 4231, test cases 1 and 2.
-        let first = mac(&[0x0b; 20], b"Hi There");
-        assert_eq!(hex(&first), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-        let second = mac(b"Jefe", b"what do ya want for nothing?");
+        let first = hmac_sha256(&[0x0b; 20], b"Hi There");
         assert_eq!(
-            hex(&second),
+            encode_hex(&first),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+        );
+        let second = hmac_sha256(b"Jefe", b"what do ya want for nothing?");
+        assert_eq!(
+            encode_hex(&second),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
     }
@@ -178,20 +184,23 @@ mod tests {
         let path = dir.path().join("http.tickets");
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let later = now + TICKET_FOR + Duration::from_secs(1);
-        let given = Tickets::load(path.clone()).give(now).unwrap();
+        let given = Tickets::load(path.clone()).issue_ticket(now).unwrap();
         let mut tickets = Tickets::load(path.clone());
         let code = |nonce: &str| {
-            hex(&mac(given.secret.as_bytes(), format!("login name {nonce}").as_bytes()))
+            encode_hex(&hmac_sha256(
+                given.secret.as_bytes(),
+                format!("login name {nonce}").as_bytes(),
+            ))
         };
         assert!(tickets.welcome(&given.id, "n", "host", "name", later).is_none());
-        assert!(!tickets.take(&given.id, "n", &code("n"), "name", later));
-        assert!(!tickets.take(&given.id, "n", &code("other"), "name", now));
-        assert!(!tickets.take(&given.id, "n", &code("n"), "another", now));
-        assert!(tickets.take(&given.id, "n", &code("n"), "name", now));
-        assert!(!tickets.take(&given.id, "n", &code("n"), "name", now));
-        assert!(!Tickets::load(path.clone()).take(&given.id, "n", &code("n"), "name", now));
+        assert!(!tickets.use_ticket(&given.id, "n", &code("n"), "name", later));
+        assert!(!tickets.use_ticket(&given.id, "n", &code("other"), "name", now));
+        assert!(!tickets.use_ticket(&given.id, "n", &code("n"), "another", now));
+        assert!(tickets.use_ticket(&given.id, "n", &code("n"), "name", now));
+        assert!(!tickets.use_ticket(&given.id, "n", &code("n"), "name", now));
+        assert!(!Tickets::load(path.clone()).use_ticket(&given.id, "n", &code("n"), "name", now));
         for _ in 0..TICKETS_MAX + 5 {
-            tickets.give(now).unwrap();
+            tickets.issue_ticket(now).unwrap();
         }
         assert_eq!(Tickets::load(path.clone()).known.len(), TICKETS_MAX);
         tickets.clear();

@@ -77,7 +77,7 @@ impl Keys {
     }
 
     /// The token; the first time it is made.
-    pub(crate) fn token(&self) -> Result<(String, TokenStamp), TokenError> {
+    pub(crate) fn load_token(&self) -> Result<(String, TokenStamp), TokenError> {
         read_or_make(self.token_path())
     }
 
@@ -87,26 +87,26 @@ impl Keys {
     }
 
     /// The file as it is now; `None` if it is gone.
-    pub(crate) fn stamp(&self) -> Option<TokenStamp> {
-        fs::metadata(self.token_path()).ok().map(|metadata| stamp(&metadata))
+    pub(crate) fn file_stamp(&self) -> Option<TokenStamp> {
+        fs::metadata(self.token_path()).ok().map(|metadata| stamp_of_file(&metadata))
     }
 
     /// The same for what exports telemetry.
     pub(crate) fn export_stamp(&self) -> Option<TokenStamp> {
-        fs::metadata(self.export_token_path()).ok().map(|metadata| stamp(&metadata))
+        fs::metadata(self.export_token_path()).ok().map(|metadata| stamp_of_file(&metadata))
     }
 
     /// Creates new tokens. All connections with the old ones end, and no page can log in again.
     pub fn renew(&self) -> Result<(), TokenError> {
         // Tickets first: if a later write fails, they must not stay good.
         write_private(&self.tickets_path(), "")?;
-        write_private(&self.token_path(), &secret())?;
-        write_private(&self.export_token_path(), &secret())
+        write_private(&self.token_path(), &random_secret())?;
+        write_private(&self.export_token_path(), &random_secret())
     }
 
     /// Makes a code for one browser.
     pub fn make_code(&self) -> Result<String, TokenError> {
-        let code = secret();
+        let code = random_secret();
         write_private(&self.code_path(), &code)?;
         Ok(code)
     }
@@ -119,7 +119,7 @@ impl Keys {
         let (Ok(made_at), Ok(code)) = (made_at, fs::read_to_string(&path)) else { return false };
         let age = now.duration_since(made_at).unwrap_or_default();
         // Of two requests with the code at the same time, the one that removes the file wins.
-        age <= CODE_FOR && is_same(code.trim(), given) && fs::remove_file(&path).is_ok()
+        age <= CODE_FOR && equals_secret(code.trim(), given) && fs::remove_file(&path).is_ok()
     }
 
     pub(crate) fn write_address(&self, address: &str, page: &str) -> Result<(), TokenError> {
@@ -138,7 +138,7 @@ impl Keys {
 /// The token in a file, which is made if it is not there.
 fn read_or_make(path: PathBuf) -> Result<(String, TokenStamp), TokenError> {
     if !path.exists() {
-        write_private(&path, &secret())?;
+        write_private(&path, &random_secret())?;
     }
     let failed = |source| TokenError::Io { path: path.clone(), source };
     // Opened once: a file that replaces it meanwhile must not lend this text its stamp.
@@ -155,22 +155,22 @@ fn read_or_make(path: PathBuf) -> Result<(String, TokenStamp), TokenError> {
     if token.len() < SECRET_BYTES {
         return Err(TokenError::Empty { path });
     }
-    Ok((token, stamp(&metadata)))
+    Ok((token, stamp_of_file(&metadata)))
 }
 
 /// Creates a random secret, as hexadecimal digits.
-pub(crate) fn secret() -> String {
+pub(crate) fn random_secret() -> String {
     let mut bytes = [0; SECRET_BYTES];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
-    hex(&bytes)
+    encode_hex(&bytes)
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Compares all of it, however early the first difference is: the time says nothing.
-pub(crate) fn is_same(secret: &str, given: &str) -> bool {
+pub(crate) fn equals_secret(secret: &str, given: &str) -> bool {
     let differs = |(a, b): (u8, u8)| a ^ b;
     // `zip` ends with the shorter text, so another length counts as a difference of its own.
     let length = u8::from(secret.len() != given.len());
@@ -178,7 +178,7 @@ pub(crate) fn is_same(secret: &str, given: &str) -> bool {
     pairs.map(differs).fold(length, |all, one| std::hint::black_box(all | one)) == 0
 }
 
-fn stamp(metadata: &fs::Metadata) -> TokenStamp {
+fn stamp_of_file(metadata: &fs::Metadata) -> TokenStamp {
     TokenStamp { inode: metadata.ino(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
 }
 
@@ -225,15 +225,15 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::TempDir::new().unwrap();
         let keys = Keys::in_folder(dir.path());
-        let (token, stamp) = keys.token().unwrap();
+        let (token, stamp) = keys.load_token().unwrap();
         assert_eq!(token.len(), 2 * SECRET_BYTES);
-        assert_eq!(keys.token().unwrap(), (token.clone(), stamp));
+        assert_eq!(keys.load_token().unwrap(), (token.clone(), stamp));
         let mode = fs::metadata(keys.token_path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         keys.renew().unwrap();
-        assert_ne!(keys.token().unwrap().0, token);
+        assert_ne!(keys.load_token().unwrap().0, token);
         fs::set_permissions(keys.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(keys.token(), Err(TokenError::Open { .. })));
+        assert!(matches!(keys.load_token(), Err(TokenError::Open { .. })));
     }
 
     #[test]
@@ -243,9 +243,9 @@ mod tests {
         let path = keys.token_path();
         let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status();
         assert!(made.unwrap().success());
-        let former = secret();
+        let former = random_secret();
         let (token, read_from) = std::thread::scope(|scope| {
-            let reading = scope.spawn(|| keys.token().unwrap());
+            let reading = scope.spawn(|| keys.load_token().unwrap());
             // Opens when the other has, and is replaced before there is anything to read.
             let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
             keys.renew().unwrap();
@@ -254,15 +254,15 @@ mod tests {
             reading.join().unwrap()
         });
         assert_eq!(token, former);
-        assert_ne!(Some(read_from), keys.stamp());
+        assert_ne!(Some(read_from), keys.file_stamp());
     }
 
     #[test]
     fn secrets_compare_exactly() {
-        assert!(is_same("abc", "abc"));
+        assert!(equals_secret("abc", "abc"));
         for other in ["", "ab", "abd", "abcd", "ABC"] {
-            assert!(!is_same("abc", other), "{other}");
+            assert!(!equals_secret("abc", other), "{other}");
         }
-        assert!(!is_same("", "a"));
+        assert!(!equals_secret("", "a"));
     }
 }

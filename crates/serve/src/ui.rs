@@ -32,18 +32,18 @@ const WITHOUT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>H
 /// be neither.
 pub(crate) fn respond(path: &str, headers: &HeaderMap) -> Option<Response> {
     if let Some(asset) = ASSETS.iter().find(|asset| asset.path == path) {
-        return Some(asset.answer(headers));
+        return Some(asset.respond_with(headers));
     }
     // Every view has an address; what has a name like a file or belongs to the API is none.
     let is_view = !path.contains('.') && !path.starts_with("/api/") && !path.starts_with("/v1/");
     is_view.then(|| match ASSETS.iter().find(|asset| asset.path == "/index.html") {
-        Some(page) => page.answer(headers),
+        Some(page) => page.respond_with(headers),
         None => Html(WITHOUT).into_response(),
     })
 }
 
 impl Asset {
-    fn answer(&self, headers: &HeaderMap) -> Response {
+    fn respond_with(&self, headers: &HeaderMap) -> Response {
         let caching = match self.path.starts_with(UNCHANGING) {
             true => "private, max-age=31536000, immutable",
             false => "no-cache",

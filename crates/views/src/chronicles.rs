@@ -4,11 +4,11 @@ use event::SessionId;
 use journal::{Journal, ReadError, SessionInfo};
 use projection::Chronicle;
 
-use crate::saved::{current, current_if_exists};
+use crate::saved::{current_if_exists, load_current};
 
 /// The chronicle of a session as of now.
 pub fn chronicle_of(journal: &Journal, session: &SessionInfo) -> Result<Chronicle, ReadError> {
-    current(journal, session).map(flushed)
+    load_current(journal, session).map(flush_digest)
 }
 
 /// The chronicle of a session that may be deleted, before or meanwhile: then `None`.
@@ -16,12 +16,12 @@ pub fn chronicle_if_exists(
     journal: &Journal,
     session: &SessionId,
 ) -> Result<Option<Chronicle>, ReadError> {
-    Ok(current_if_exists(journal, session)?.map(flushed))
+    Ok(current_if_exists(journal, session)?.map(flush_digest))
 }
 
 /// The saved state must stay without the digest of the open epoch, which more events may change;
 /// so the digest is made only for the copy that is handed out.
-fn flushed(mut chronicle: Chronicle) -> Chronicle {
+fn flush_digest(mut chronicle: Chronicle) -> Chronicle {
     chronicle.flush();
     chronicle
 }

@@ -15,11 +15,14 @@ use redact::Redactor;
 pub(crate) const SAVED_AT_ONCE: usize = 256;
 
 /// Events that are folded while others wait for a lock. A state that is further behind is brought
-/// up to date before the lock is taken: see [`prepare`].
+/// up to date before the lock is taken: see [`prepare_state`].
 const NEAR_EVENTS: u64 = 2_000;
 
 /// The state of a session as of now, saved again if the projection asks for it.
-pub fn current<P: Projection>(journal: &Journal, session: &SessionInfo) -> Result<P, ReadError> {
+pub fn load_current<P: Projection>(
+    journal: &Journal,
+    session: &SessionInfo,
+) -> Result<P, ReadError> {
     let saved: Option<P> = load_saved(journal, &session.id)?;
     continue_and_save(journal, session, saved)
 }
@@ -29,7 +32,7 @@ pub fn current_if_exists<P: Projection>(
     journal: &Journal,
     session: &SessionId,
 ) -> Result<Option<P>, ReadError> {
-    match journal.stat(session).and_then(|session| current(journal, &session)) {
+    match journal.stat(session).and_then(|session| load_current(journal, &session)) {
         Err(ReadError::SessionNotFound(_)) => Ok(None),
         state => state.map(Some),
     }
@@ -61,16 +64,19 @@ pub fn catch_up<P: Projection>(
 
 /// Whether a state that was folded up to `seq` is current, or so nearly that continuing it is
 /// quick.
-pub fn is_near(session: &SessionInfo, seq: u64) -> bool {
+pub fn is_nearly_current(session: &SessionInfo, seq: u64) -> bool {
     // A state that is ahead may have to be folded from the first event.
     seq <= session.tail_seq && session.tail_seq - seq <= NEAR_EVENTS
 }
 
 /// Folds and saves the state of a session that is far behind, so that a caller which continues it
 /// under a lock does not hold the lock while a long log is read.
-pub fn prepare<P: Projection>(journal: &Journal, session: &SessionInfo) -> Result<(), ReadError> {
+pub fn prepare_state<P: Projection>(
+    journal: &Journal,
+    session: &SessionInfo,
+) -> Result<(), ReadError> {
     let saved: Option<P> = load_saved(journal, &session.id)?;
-    if is_near(session, saved.as_ref().map_or(0, P::seq)) {
+    if is_nearly_current(session, saved.as_ref().map_or(0, P::seq)) {
         return Ok(());
     }
     continue_and_save(journal, session, saved).map(drop)

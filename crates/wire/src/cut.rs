@@ -2,15 +2,15 @@
 
 /// Truncates the strings in JSON to `chars_max` characters; `None` if none is longer. Member names
 /// are not truncated, and everything else stays byte for byte.
-pub(crate) fn cut(json: &str, chars_max: usize) -> Option<String> {
+pub(crate) fn cut_strings(json: &str, chars_max: usize) -> Option<String> {
     let bytes = json.as_bytes();
     let mut cut = String::new();
     let mut copied = 0;
     let mut at = 0;
     while let Some(before) = bytes.get(at..)?.iter().position(|byte| *byte == b'"') {
-        let text = TextSpan::scan(bytes, at + before + 1, chars_max);
+        let text = TextSpan::scan_string(bytes, at + before + 1, chars_max);
         at = text.end + 1;
-        if let Some(last) = text.full_at.filter(|_| !is_name(bytes, at)) {
+        if let Some(last) = text.full_at.filter(|_| !is_member_name(bytes, at)) {
             cut.push_str(json.get(copied..last)?);
             copied = text.end;
         }
@@ -29,7 +29,7 @@ struct TextSpan {
 
 impl TextSpan {
     /// Scans the string whose content begins at `begin`.
-    fn scan(bytes: &[u8], begin: usize, chars_max: usize) -> TextSpan {
+    fn scan_string(bytes: &[u8], begin: usize, chars_max: usize) -> TextSpan {
         let mut at = begin;
         let mut chars = 0;
         let mut full_at = None;
@@ -70,7 +70,7 @@ fn escape_len(bytes: &[u8]) -> usize {
 }
 
 /// Whether the string that ends here is a member name.
-fn is_name(bytes: &[u8], end: usize) -> bool {
+fn is_member_name(bytes: &[u8], end: usize) -> bool {
     let behind = bytes.get(end..).unwrap_or_default();
     behind.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
 }
@@ -93,7 +93,7 @@ mod tests {
             (r#""""#, None),
             ("17", None),
         ] {
-            assert_eq!(cut(json, 4).as_deref(), expected, "{json}");
+            assert_eq!(cut_strings(json, 4).as_deref(), expected, "{json}");
         }
     }
 }

@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType
 pub const TAKEN: u8 = b'+';
 
 /// The socket on which the daemon of a journal takes messages.
-pub fn socket(journal: &Path) -> PathBuf {
+pub fn hook_socket(journal: &Path) -> PathBuf {
     crate::health_dir(journal).join("hook.sock")
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::SessionMessage;
-use crate::cut::cut;
+use crate::cut::cut_strings;
 
 /// A part of a list, and where the next one begins.
 #[derive(Serialize, ToSchema)]
@@ -42,12 +42,12 @@ pub struct RecordedEvent(Box<RawValue>);
 
 impl RecordedEvent {
     pub fn whole(event: &Event) -> RecordedEvent {
-        RecordedEvent::encoded(event.encode())
+        RecordedEvent::from_json(event.encode())
     }
 
     /// The event with texts of at most so many characters.
     pub fn cut(mut event: Event, chars_max: usize) -> RecordedEvent {
-        let data = cut(event.data.get(), chars_max).and_then(|data| Raw::parse(data).ok());
+        let data = cut_strings(event.data.get(), chars_max).and_then(|data| Raw::parse(data).ok());
         let long = event.text.as_ref().and_then(|text| text.char_indices().nth(chars_max));
         if data.is_none() && long.is_none() {
             return RecordedEvent::whole(&event);
@@ -59,14 +59,14 @@ impl RecordedEvent {
         let mut encoded = event.encode();
         encoded.truncate(encoded.len() - 1);
         encoded.push_str(r#","truncated":true}"#);
-        RecordedEvent::encoded(encoded)
+        RecordedEvent::from_json(encoded)
     }
 
     pub fn get(&self) -> &str {
         self.0.get()
     }
 
-    fn encoded(json: String) -> RecordedEvent {
+    fn from_json(json: String) -> RecordedEvent {
         RecordedEvent(RawValue::from_string(json).expect("an event encodes to an object"))
     }
 }

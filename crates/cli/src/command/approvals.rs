@@ -9,7 +9,7 @@ use wire::Approval;
 
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, one_line, plain};
+use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::world;
 
 #[derive(Args)]
@@ -31,7 +31,7 @@ impl ApprovalsArgs {
             if output.json() {
                 output.json_line(approval)?;
             } else {
-                line(approval, now, output)?;
+                print_approval(approval, now, output)?;
             }
         }
         if pending.is_empty() {
@@ -42,7 +42,7 @@ impl ApprovalsArgs {
 }
 
 /// Prints one approval: agent, age, risk and folder, then the complete input.
-fn line(asked: &Approval, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_approval(asked: &Approval, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
     let head = format!(
         "{:<9} {:>4}  {:<11} {}  {}",
         one_line(&asked.provider, 9),
@@ -63,7 +63,7 @@ fn line(asked: &Approval, now: Time, output: &mut CliOutput) -> Result<(), CliEr
             format!("command unknown: {action}")
         }
     };
-    for text in plain(&what).lines() {
+    for text in escape_controls(&what).lines() {
         output.line(format!("  {text}"))?;
     }
     Ok(())

@@ -73,18 +73,18 @@ impl SocketArgs {
     pub(crate) fn path(&self, global: &Global) -> Result<PathBuf, CliError> {
         match &self.socket {
             Some(socket) => Ok(socket.clone()),
-            None => Ok(world::folder(global)?.join("health/callosum.sock")),
+            None => Ok(world::journal_folder(global)?.join("health/callosum.sock")),
         }
     }
 
     /// Sends one message to all clients of the bus.
-    pub(crate) fn send(
+    pub(crate) fn send_message(
         &self,
         global: &Global,
         message: &Message,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
-        send::send(&self.path(global)?, message, output)?;
+        send::send_message(&self.path(global)?, message, output)?;
         output.note("Sent");
         Ok(Completion::Success)
     }

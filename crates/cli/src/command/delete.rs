@@ -36,7 +36,7 @@ impl DeleteArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_write(global, output)?;
-        let (session_id, events) = self.find(&journal)?;
+        let (session_id, events) = self.find_session(&journal)?;
         if self.yes {
             let forks = if self.copy_to_forks { ForkPolicy::Copy } else { ForkPolicy::Refuse };
             daemon::delete(&journal, &session_id, world::now(), forks)?;
@@ -62,7 +62,7 @@ impl DeleteArgs {
 
     /// Finds the session and the number of its events. A session whose deletion was interrupted has
     /// none left, and needs its whole id.
-    fn find(&self, journal: &Journal) -> Result<(SessionId, u64), CliError> {
+    fn find_session(&self, journal: &Journal) -> Result<(SessionId, u64), CliError> {
         let found = journal.resolve(&self.session);
         // An id that is not found may be one of an interrupted deletion.
         if let (Err(_), Ok(id)) = (&found, SessionId::new(&self.session))

@@ -7,7 +7,7 @@ use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, one_line, plain};
+use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::world;
 
 #[derive(Args)]
@@ -27,7 +27,7 @@ impl DigestArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let zone = Zone::system();
-        let day = self.day(&zone)?;
+        let day = self.wanted_day(&zone)?;
         let journal = world::journal_to_read(global, output)?;
         let mut digest = DayDigest::for_day(&journal, &zone, day)?;
         if let Some(name) = &self.project {
@@ -51,12 +51,12 @@ impl DigestArgs {
         Ok(Completion::Success)
     }
 
-    fn day(&self, zone: &Zone) -> Result<Day, CliError> {
+    fn wanted_day(&self, zone: &Zone) -> Result<Day, CliError> {
         let today = zone.day(world::now());
         let day = match self.day.as_str() {
             "today" => Some(today),
             "yesterday" => Some(today.yesterday()),
-            day => Day::parse(day).or_else(|| dashed(day)),
+            day => Day::parse(day).or_else(|| parse_dashed(day)),
         };
         day.ok_or_else(|| {
             CliError::new("bad_day", format!("`{}` is not a day", one_line(&self.day, 40)))
@@ -66,7 +66,7 @@ impl DigestArgs {
 }
 
 /// Parses a date such as `2026-11-16`.
-fn dashed(text: &str) -> Option<Day> {
+fn parse_dashed(text: &str) -> Option<Day> {
     let [year, month, day] = text.split('-').collect::<Vec<_>>().try_into().ok()?;
     // A month of one digit would shift the day: `2026-1-116`.
     (month.len() == 2).then(|| Day::parse(&[year, month, day].concat())).flatten()
@@ -114,7 +114,7 @@ fn print_session(
     let id = output.styled(Style::Dim, one_line(session.session_id.as_str(), 64));
     output.line(format!("  {from}–{to}  {title}  {id}"))?;
     for line in summarize(&session.facts).lines() {
-        output.line(format!("      {}", plain(line)))?;
+        output.line(format!("      {}", escape_controls(line)))?;
     }
     Ok(())
 }

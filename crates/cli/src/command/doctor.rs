@@ -11,7 +11,7 @@ use wire::ModelHealth;
 
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, plain};
+use crate::output::{CliOutput, Style, escape_controls};
 use crate::shape::{CheckShape, DoctorShape};
 use crate::world;
 
@@ -44,7 +44,7 @@ impl DoctorArgs {
         output.progress(|| "looking at every event".to_owned());
         let condition = journal.dir().and_then(Condition::load);
         let recording = recording(condition.as_ref());
-        let mut checks = match self.check(&journal) {
+        let mut checks = match self.check_events(&journal) {
             // The next check names the cause.
             Err(error) if !recording.ok => vec![unchecked("journal", &error)],
             checks => checks?,
@@ -53,10 +53,10 @@ impl DoctorArgs {
         let is_busy = |condition: &Condition| condition.backlog.is_some() || !recording.ok;
         let is_followed = condition.as_ref().is_some_and(|condition| !is_busy(condition));
         checks.push(recording);
-        let sources = sources(&journal, is_followed);
+        let sources = check_sources(&journal, is_followed);
         checks.extend(sources.unwrap_or_else(|error| vec![unchecked("sources", &error)]));
-        checks.extend(privacy(&journal)?);
-        checks.extend(condition.and_then(|condition| condition.model).map(model));
+        checks.extend(check_privacy(&journal)?);
+        checks.extend(condition.and_then(|condition| condition.model).map(check_model));
         let ok = checks.iter().all(|check| check.ok);
         if output.json() {
             output.json_line(&DoctorShape { ok, checks })?;
@@ -69,9 +69,13 @@ impl DoctorArgs {
                     (false, _) => "BAD",
                 };
                 let word = output.styled(Style::Bold, word);
-                output.line(format!("{word} {:<12} {}", check.name, plain(&check.detail)))?;
+                output.line(format!(
+                    "{word} {:<12} {}",
+                    check.name,
+                    escape_controls(&check.detail)
+                ))?;
                 if let Some(fix) = &check.fix {
-                    output.line(format!("    {}", plain(fix)))?;
+                    output.line(format!("    {}", escape_controls(fix)))?;
                 }
             }
             output.line(if ok { "the journal is sound" } else { "the journal has problems" })?;
@@ -81,7 +85,7 @@ impl DoctorArgs {
     }
 
     /// Checks whether the recorded events are sound and understood.
-    fn check(&self, journal: &Journal) -> Result<Vec<CheckShape>, CliError> {
+    fn check_events(&self, journal: &Journal) -> Result<Vec<CheckShape>, CliError> {
         let checks = journal.doctor(self.repair, world::now())?.into_iter();
         let checks = checks.map(|check| CheckShape {
             name: check.name,
@@ -90,7 +94,7 @@ impl DoctorArgs {
             fix: check.fix,
         });
         let mut checks: Vec<CheckShape> = checks.collect();
-        checks.push(formats(journal)?);
+        checks.push(check_formats(journal)?);
         Ok(checks)
     }
 }
@@ -125,7 +129,7 @@ fn recording(condition: Option<&Condition>) -> CheckShape {
 
 /// Checks whether the transcripts of agents can be read, and are. A source that cannot be read is
 /// no damage to the journal.
-fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliError> {
+fn check_sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliError> {
     let environment = world::environment(None)?;
     let now = world::now();
     let mut checks = Vec::new();
@@ -182,7 +186,7 @@ fn troubles(agent: &SourceSurvey, is_followed: bool, now: Time) -> Vec<String> {
 }
 
 /// Shows what is stored unredacted, and what leaves this machine.
-fn privacy(journal: &Journal) -> Result<Option<CheckShape>, CliError> {
+fn check_privacy(journal: &Journal) -> Result<Option<CheckShape>, CliError> {
     let Some(dir) = journal.dir() else { return Ok(None) };
     let check = |ok, detail, fix| Some(CheckShape { name: "privacy", ok, detail, fix });
     Ok(match Settings::load(dir) {
@@ -197,7 +201,7 @@ fn privacy(journal: &Journal) -> Result<Option<CheckShape>, CliError> {
 
 /// Shows whether the configured model answers. It is no damage if it does not: digests are then
 /// made without a model.
-fn model(model: ModelHealth) -> CheckShape {
+fn check_model(model: ModelHealth) -> CheckShape {
     let ModelHealth { name, endpoint, waiting, answered, given_up, trouble } = model;
     let counts = format!("{answered} answers, {waiting} questions waiting, {given_up} given up");
     CheckShape {
@@ -215,7 +219,7 @@ fn model(model: ModelHealth) -> CheckShape {
 }
 
 /// Lists records that are not understood. They are stored unparsed, so it is no damage.
-fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
+fn check_formats(journal: &Journal) -> Result<CheckShape, CliError> {
     let unknown = views::count_unknown_records(journal)?;
     let told: Vec<String> = unknown
         .iter()

@@ -23,7 +23,7 @@ impl DownArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
-        let running = world::daemon(global)?;
+        let running = world::find_daemon(global)?;
         running.stop()?;
         running.wait()?;
         match output.json() {

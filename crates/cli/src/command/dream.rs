@@ -43,7 +43,7 @@ impl DreamArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
-        let mode = self.mode()?;
+        let mode = self.dream_mode()?;
         let journal = world::journal_to_write(global, output)?;
         let path = self.at.path(global)?;
         // Printed at the end: the results count, and stdout may be slow.
@@ -77,7 +77,7 @@ impl DreamArgs {
         Ok(Completion::Success)
     }
 
-    fn mode(&self) -> Result<Mode, CliError> {
+    fn dream_mode(&self) -> Result<Mode, CliError> {
         let day = self.day;
         if let (Some(id), Some(facet)) = (&self.activity, &self.facet) {
             return Ok(Mode::Activity { day, facet: facet.clone(), id: id.clone() });

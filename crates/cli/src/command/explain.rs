@@ -41,7 +41,7 @@ impl ExplainArgs {
         if output.json() {
             output.json_line(&answers::explained(&status))?;
         } else {
-            print(&status, now, output)?;
+            print_status(&status, now, output)?;
         }
         if status.is_behind {
             output.note("the journal is behind for this session; `hansard ingest` reads the rest");
@@ -51,7 +51,7 @@ impl ExplainArgs {
     }
 }
 
-fn print(status: &SessionStatus, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_status(status: &SessionStatus, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
     let SessionStatus { info, verdict, summary, .. } = status;
     let title = status.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;

@@ -70,7 +70,7 @@ impl ExportArgs {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         match &self.output {
-            None => self.write(&journal, &info, output.writer())?,
+            None => self.write_export(&journal, &info, output.writer())?,
             Some(path) => {
                 let file = File::create(path).map_err(|error| {
                     let message = format!("cannot write `{}`: {error}", path.display());
@@ -78,7 +78,7 @@ impl ExportArgs {
                 })?;
                 // Flushed below: the error of the last write would be lost in a drop.
                 let mut file = BufWriter::new(file);
-                self.write(&journal, &info, &mut file)?;
+                self.write_export(&journal, &info, &mut file)?;
                 file.flush()?;
                 output.note(format!("written to {}", path.display()));
             }
@@ -87,25 +87,27 @@ impl ExportArgs {
         Ok(Completion::Success)
     }
 
-    fn write(
+    fn write_export(
         &self,
         journal: &Journal,
         info: &SessionInfo,
         out: &mut dyn Write,
     ) -> Result<(), CliError> {
         if self.handoff {
-            let note = handoff_note(journal, info, self.secrets())?;
+            let note = handoff_note(journal, info, self.secret_handling())?;
             return Ok(out.write_all(note.as_bytes())?);
         }
         let format = match self.format {
             ExportFormat::Bundle => return self.write_bundle(journal, info, out),
-            ExportFormat::Jsonl => return Ok(write_events(journal, info, self.secrets(), out)?),
+            ExportFormat::Jsonl => {
+                return Ok(write_events(journal, info, self.secret_handling(), out)?);
+            }
             ExportFormat::Markdown => Format::Markdown,
             ExportFormat::Html => Format::Html,
             ExportFormat::Text => Format::Plain,
         };
         let options = Options { shows_thinking: !self.no_thinking, ..Options::default() };
-        Ok(write_document(journal, info, (format, options), self.secrets(), out)?)
+        Ok(write_document(journal, info, (format, options), self.secret_handling(), out)?)
     }
 
     fn write_bundle(
@@ -129,7 +131,7 @@ impl ExportArgs {
         Ok(session::export_redacted(journal, &info.id, extent, &redact, out)?)
     }
 
-    fn secrets(&self) -> Secrets {
+    fn secret_handling(&self) -> Secrets {
         match self.redact {
             true => Secrets::Removed,
             false => Secrets::Kept,

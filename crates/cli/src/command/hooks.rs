@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::hook;
-use crate::output::{CliOutput, plain};
+use crate::output::{CliOutput, escape_controls};
 use crate::world;
 
 #[derive(Args)]
@@ -100,7 +100,7 @@ impl HooksArgs {
             HooksCommand::Status(which) | HooksCommand::Test(which) => (which, true),
         };
         let environment = world::environment(None)?;
-        let journal = world::folder(global)?;
+        let journal = world::journal_folder(global)?;
         let hooks = HookInstall {
             environment: &environment,
             journal: &journal,
@@ -135,18 +135,18 @@ impl HooksArgs {
 /// Returns the command for the settings: this program, and the journal unless it is the default.
 fn hook_command(global: &Global) -> Result<String, CliError> {
     // Always quoted: the path goes into a shell command of the agent.
-    let mut command = quoted(&program()?.to_string_lossy());
+    let mut command = quote_word(&program_path()?.to_string_lossy());
     if let Some(journal) = &global.journal {
         // Agents run hooks in any folder.
         let journal = std::path::absolute(journal)?;
-        command.push_str(&format!(" --journal {}", quoted(&journal.to_string_lossy())));
+        command.push_str(&format!(" --journal {}", quote_word(&journal.to_string_lossy())));
     }
     Ok(command)
 }
 
 /// Returns the path of this program that survives an update: a link in `PATH`, or the path it was
 /// called by, rather than the folder of this version.
-fn program() -> io::Result<PathBuf> {
+fn program_path() -> io::Result<PathBuf> {
     let itself = std::env::current_exe()?;
     // The same program may be reached by several links.
     let real = itself.canonicalize()?;
@@ -163,7 +163,7 @@ fn program() -> io::Result<PathBuf> {
 }
 
 /// Quotes a word for the shell.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -266,7 +266,7 @@ fn print_change(
         }
         Err(problem) => format!("{agent:<9} {problem}"),
     };
-    output.line(plain(&line))
+    output.line(escape_controls(&line))
 }
 
 fn print_status(
@@ -304,7 +304,7 @@ fn print_status(
         });
         let problem = status.problem.map(|problem| format!("; {problem}"));
         let more: String = [called, failed, problem].into_iter().flatten().collect();
-        output.line(plain(&format!("{:<9} {stands}{more}", status.agent)))?;
+        output.line(escape_controls(&format!("{:<9} {stands}{more}", status.agent)))?;
     }
     Ok(Completion::Success)
 }
@@ -335,7 +335,7 @@ fn test_hooks(
                 output.json_line(&TestShape { agent, event, ok, elapsed_ms, problem })?;
             } else {
                 let word = problem.map_or("ok".to_owned(), |problem| format!("failed: {problem}"));
-                output.line(plain(&format!("{agent:<9} {event:<20} {word}")))?;
+                output.line(escape_controls(&format!("{agent:<9} {event:<20} {word}")))?;
             }
         }
     }

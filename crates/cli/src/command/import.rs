@@ -51,7 +51,7 @@ impl ImportArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
-        let mut input = self.open()?;
+        let mut input = self.open_input()?;
         let mut first = String::new();
         // One line decides about the format; it is put back in front below.
         input.read_line(&mut first)?;
@@ -65,37 +65,37 @@ impl ImportArgs {
         let is_bundle = first.trim_start().starts_with("{\"hansard_bundle\"");
         let mut whole = Cursor::new(first).chain(input);
         let format = if is_bundle { "bundle" } else { "events" };
-        let mut account = self.account(format, global)?;
+        let mut account = self.open_account(format, global)?;
         let imported = import_all(&journal, &mut whole, is_bundle, &mut account, output);
         // Before the report, also after an error: what was appended is on disk then.
         journal.close();
         let imported = match imported {
             Ok(imported) => imported,
             Err(error) => {
-                account.fail(error.message());
+                account.fail_with(error.message());
                 return Err(error);
             }
         };
-        account.slice(Slice { sources: 1, events: imported.events, ..Slice::default() });
+        account.finish_slice(Slice { sources: 1, events: imported.events, ..Slice::default() });
         account.complete();
         let report = ImportReport { format, imported };
-        print(&report, output)?;
+        print_report(&report, output)?;
         output.flush()?;
         Ok(Completion::Success)
     }
 
     /// Publishes the progress on the bus, if one is running.
-    fn account(&self, format: &'static str, global: &Global) -> Result<Account, CliError> {
-        let socket = daemon::socket(&world::folder(global)?);
+    fn open_account(&self, format: &'static str, global: &Global) -> Result<Account, CliError> {
+        let socket = daemon::socket(&world::journal_folder(global)?);
         // The same name as on the command line.
         let file = self.file.as_ref().map_or_else(|| "-".into(), |file| file.to_string_lossy());
-        Ok(Account::of_file(&file, format, world::now(), move |message| {
+        Ok(Account::from_file(&file, format, world::now(), move |message| {
             // The message is only news, so a missing bus is no failure.
             let _ = bus::send(&socket, &[message]);
         }))
     }
 
-    fn open(&self) -> Result<Box<dyn BufRead>, CliError> {
+    fn open_input(&self) -> Result<Box<dyn BufRead>, CliError> {
         let Some(path) = self.file.as_ref().filter(|path| path.as_os_str() != "-") else {
             return Ok(Box::new(BufReader::new(stdin())));
         };
@@ -114,15 +114,15 @@ fn import_all(
     account: &mut Account,
     output: &mut CliOutput,
 ) -> Result<Imported, CliError> {
-    account.enter(Stage::Segmenting);
+    account.enter_stage(Stage::Segmenting);
     let imported = match is_bundle {
         true => session::import(journal, input)?,
         false => import_lines(journal, input, account, output)?,
     };
-    account.enter(Stage::Transcribing);
+    account.enter_stage(Stage::Transcribing);
     // In portions, so that progress can be shown between them.
     while let Some(position) = journal.index()? {
-        account.done(position, None);
+        account.note_done(position, None);
         output.progress(|| format!("indexed up to event {position}"));
     }
     Ok(imported)
@@ -155,18 +155,18 @@ fn import_lines(
         waiting.push((draft, seq));
         // Half of the limit leaves room for the line that passes it.
         if waiting.len() == LINES_PER_BATCH.min(BATCH_EVENTS_MAX) || bytes > BATCH_BYTES_MAX / 2 {
-            append(journal, &mut waiting, &mut imported)?;
+            append_waiting(journal, &mut waiting, &mut imported)?;
             bytes = 0;
-            account.done(imported.events + imported.already_recorded, None);
+            account.note_done(imported.events + imported.already_recorded, None);
             output.progress(|| format!("{} events", imported.events + imported.already_recorded));
         }
     }
-    append(journal, &mut waiting, &mut imported)?;
+    append_waiting(journal, &mut waiting, &mut imported)?;
     imported.sessions = sessions.len() as u64;
     Ok(imported)
 }
 
-fn append(
+fn append_waiting(
     journal: &Journal,
     waiting: &mut Vec<(Draft, Option<u64>)>,
     imported: &mut Imported,
@@ -191,7 +191,7 @@ fn append(
     Ok(())
 }
 
-fn print(report: &ImportReport, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_report(report: &ImportReport, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(report);
     }

@@ -94,7 +94,7 @@ impl IngestArgs {
         let environment = world::environment(self.home.as_deref())?;
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
-        let folder = world::folder(global)?;
+        let folder = world::journal_folder(global)?;
         // The claim would refuse it too, but this error says what to do instead.
         if let Some(running) = RunningDaemon::find(&folder) {
             let told =
@@ -110,7 +110,7 @@ impl IngestArgs {
         let clock = &world::now;
         let pass = Pass { journal: &journal, environment: &environment, clock, policy };
         if !self.once && self.reparse.is_none() {
-            return follow(&pass, &journal, output);
+            return follow_sources(&pass, &journal, output);
         }
         let stop = StopFlag::default();
         // A flag instead of a thread: most runs end before a thread would have started.
@@ -120,14 +120,14 @@ impl IngestArgs {
         let mut tell =
             |progress: &IngestProgress| output.progress(|| format_progress(progress, begun));
         let ingested = match &self.reparse {
-            Some(agent) => pass.again(agent, &stop, &mut tell)?,
-            None => pass.once(&stop, &mut tell)?,
+            Some(agent) => pass.reparse_agent(agent, &stop, &mut tell)?,
+            None => pass.ingest_all(&stop, &mut tell)?,
         };
         let stopped = stop.is_asked();
         // Before the report: what it says is then on disk.
         journal.close();
         let report = IngestReport { stopped, ..IngestReport::from_ingested(ingested, begun) };
-        print(&report, output)?;
+        print_report(&report, output)?;
         output.flush()?;
         if report.stopped {
             output.warn("stopped before everything was read; the next run continues from here");
@@ -144,7 +144,7 @@ fn agent_names() -> PossibleValuesParser {
 }
 
 /// Follows until Ctrl-C or SIGTERM.
-fn follow(
+fn follow_sources(
     pass: &Pass<'_>,
     journal: &Journal,
     output: &mut CliOutput,
@@ -256,7 +256,7 @@ fn format_progress(progress: &IngestProgress, begun: Instant) -> String {
     )
 }
 
-fn print(report: &IngestReport, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_report(report: &IngestReport, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(report);
     }

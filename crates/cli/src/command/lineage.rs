@@ -30,10 +30,10 @@ impl LineageArgs {
         } else {
             let depth = lineage.len();
             for (indent, step) in lineage.iter().enumerate() {
-                print(step, indent, step.session_id == id, output)?;
+                print_step(step, indent, step.session_id == id, output)?;
             }
             for child in &children {
-                print(child, depth, false, output)?;
+                print_step(child, depth, false, output)?;
             }
         }
         output.flush()?;
@@ -41,7 +41,7 @@ impl LineageArgs {
     }
 }
 
-fn print(
+fn print_step(
     step: &Ancestry,
     indent: usize,
     is_asked: bool,

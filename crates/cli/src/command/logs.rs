@@ -47,7 +47,7 @@ impl LogsArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
-        let journal = world::folder(global)?;
+        let journal = world::journal_folder(global)?;
         let name = self.name.as_deref().unwrap_or(OWN);
         let Some(found) = find_log(&journal, name, self.day.as_ref()) else {
             let told = format!("there is no log of `{name}`");
@@ -55,7 +55,7 @@ impl LogsArgs {
                 .hint("`hansard service list` and `hansard task list` list what is running"));
         };
         // Printed from its start: without `--follow` this is all.
-        let mut reading = LogReader::new(found.newest());
+        let mut reading = LogReader::new(found.newest_part());
         reading.print_more(output)?;
         output.flush()?;
         if self.follow {
@@ -65,7 +65,7 @@ impl LogsArgs {
             // Starts also without a bus, and then the files are checked every half second.
             let client = Client::start(&path, settings)?;
             let signaled = end_on_signal(&client)?;
-            let followed = follow(&found, name, &mut reading, &client, output);
+            let followed = follow_log(&found, name, &mut reading, &client, output);
             signaled.close();
             followed?;
         }
@@ -74,7 +74,7 @@ impl LogsArgs {
 }
 
 /// Prints new lines, also when the name comes to mean another run.
-fn follow(
+fn follow_log(
     found: &LogSource,
     name: &str,
     reading: &mut LogReader,
@@ -97,7 +97,7 @@ fn follow(
             }
             item = client.next(Duration::ZERO);
         }
-        for log in begun.into_iter().chain([found.newest()]) {
+        for log in begun.into_iter().chain([found.newest_part()]) {
             // The rest of the former run first, so that lines stay in order.
             reading.print_more(output)?;
             if log != reading.log {
@@ -127,7 +127,7 @@ struct LogSource {
 
 impl LogSource {
     /// Returns the first part of the log that the path leads to now.
-    fn newest(&self) -> PathBuf {
+    fn newest_part(&self) -> PathBuf {
         first_part(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
     }
 }
@@ -168,7 +168,7 @@ fn belongs_to_ref(log: &Path, reference: &str) -> bool {
     let mut line = Vec::new();
     let read = File::open(log).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
     let line = String::from_utf8_lossy(&line);
-    read.is_ok() && (line.is_empty() || safe_form(LogLine::parse(&line).name) == name)
+    read.is_ok() && (line.is_empty() || safe_form(LogLine::parse_line(&line).name) == name)
 }
 
 fn file_names(folder: &Path) -> Vec<String> {
@@ -246,7 +246,7 @@ struct LogLine<'a> {
 }
 
 impl LogLine<'_> {
-    fn parse(line: &str) -> LogLine<'_> {
+    fn parse_line(line: &str) -> LogLine<'_> {
         // A line of another form is all text.
         let (time, rest) = line.split_once(" [").unwrap_or(("", line));
         let (tag, text) = rest.split_once("] ").unwrap_or(("", rest));
@@ -257,7 +257,7 @@ impl LogLine<'_> {
 
 fn print_line(line: &str, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
-        let LogLine { time, name, stream, text } = LogLine::parse(line);
+        let LogLine { time, name, stream, text } = LogLine::parse_line(line);
         let value = json!({"time": time, "name": name, "stream": stream, "line": text});
         return output.json_line(&value);
     }

@@ -45,7 +45,7 @@ impl ManArgs {
         let mut command = Hansard::command().disable_help_subcommand(true);
         // Pages are named by their full command, such as `hansard-bus-listen`.
         command.build();
-        let count = write(&command, &self.folder)?;
+        let count = write_pages(&command, &self.folder)?;
         output.line(format!("{count} pages written to {}", self.folder.display()))?;
         output.flush()?;
         Ok(Completion::Success)
@@ -53,14 +53,14 @@ impl ManArgs {
 }
 
 /// Writes the page of a command and of its subcommands; returns how many.
-fn write(command: &clap::Command, folder: &Path) -> Result<usize, CliError> {
+fn write_pages(command: &clap::Command, folder: &Path) -> Result<usize, CliError> {
     let page = Man::new(command.clone());
     let mut bytes = Vec::new();
     page.render(&mut bytes)?;
     std::fs::write(folder.join(page.get_filename()), bytes)?;
     let mut count = 1;
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        count += write(below, folder)?;
+        count += write_pages(below, folder)?;
     }
     Ok(count)
 }

@@ -36,7 +36,7 @@ impl NavigateArgs {
                 draft = draft.with(name, text);
             }
         }
-        self.at.send(global, &draft.build()?, output)
+        self.at.send_message(global, &draft.build()?, output)
     }
 }
 

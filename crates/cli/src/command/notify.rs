@@ -71,6 +71,6 @@ impl NotifyArgs {
         if self.sticky {
             draft = draft.with("dismissible", false);
         }
-        self.at.send(global, &draft.build()?, output)
+        self.at.send_message(global, &draft.build()?, output)
     }
 }

@@ -5,7 +5,7 @@ use daemon::Settings;
 use serde_json::json;
 
 use super::bus::SocketArgs;
-use super::supervisor_client::{SupervisorClient, answers, own_ref};
+use super::supervisor_client::{SupervisorClient, is_answer, own_ref};
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
@@ -25,14 +25,15 @@ impl ReloadArgs {
         global: &Global,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
-        let running = world::daemon(global)?;
-        Settings::load(&world::folder(global)?)?;
+        let running = world::find_daemon(global)?;
+        Settings::load(&world::journal_folder(global)?)?;
         running.reload()?;
         // The supervisor reports itself whether `services.toml` was accepted.
         let client = SupervisorClient::open(self.at.path(global)?, &["reloaded"])?;
         let reference = own_ref();
-        client.request("reload", &[("ref", json!(reference))])?;
-        let answer = client.wait(|it| answers(it, "reloaded", &reference).then(|| it.to_json()))?;
+        client.send_request("reload", &[("ref", json!(reference))])?;
+        let answer =
+            client.wait_for(|it| is_answer(it, "reloaded", &reference).then(|| it.to_json()))?;
         if let Some(error) = answer["error"].as_str() {
             return Err(CliError::new("bad_services", error)
                 .hint("correct it and reload again; docs/guide/supervisor.md describes the file"));

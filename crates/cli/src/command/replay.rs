@@ -67,13 +67,13 @@ impl ReplayArgs {
             open_calls: live.open_work.calls().len() as u64,
             equal: same_view && live == kept.live(),
         };
-        print(&replayed, output)?;
+        print_replay(&replayed, output)?;
         output.flush()?;
         Ok(if replayed.equal { Completion::Success } else { Completion::Negative })
     }
 }
 
-fn print(replayed: &Replayed, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_replay(replayed: &Replayed, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(replayed);
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, plain};
+use crate::output::{CliOutput, escape_controls};
 use crate::world;
 
 #[derive(Args)]
@@ -49,7 +49,7 @@ impl ResumeArgs {
             let daemon::ResumeCommand { session_id, command, cwd } = way;
             output.json_line(&ResumeShape { session_id, command, cwd })?;
         } else {
-            output.line(plain(&way.line()))?;
+            output.line(escape_controls(&way.line()))?;
         }
         output.flush()?;
         Ok(Completion::Success)

@@ -8,7 +8,7 @@ use journal::{EventHit, MatchMode, Order, Query, SearchPage};
 
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, one_line, plain};
+use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::world;
 
 #[derive(Args)]
@@ -81,14 +81,14 @@ impl SearchArgs {
         };
         let found = journal.search(&query)?;
         let any = !found.hits.is_empty();
-        print(found, output)?;
+        print_hits(found, output)?;
         output.flush()?;
         // As `grep` does: no match is a negative answer.
         Ok(if any { Completion::Success } else { Completion::Negative })
     }
 }
 
-fn print(found: SearchPage, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_hits(found: SearchPage, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&answers::found(found));
     }
@@ -120,7 +120,7 @@ fn highlighted(hit: &EventHit, output: &CliOutput) -> String {
     let mut at = 0;
     let piece = |from: usize, to: usize| {
         // `get`, not an index: a range that does not fit shows nothing instead of a panic.
-        plain(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
+        escape_controls(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
     };
     for range in &hit.highlights {
         text.push_str(&piece(at, range.start));

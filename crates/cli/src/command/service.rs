@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::bus::SocketArgs;
-use super::supervisor_client::{SupervisorClient, is_about, text};
+use super::supervisor_client::{SupervisorClient, is_about, text_or_dash};
 use super::up::install;
 use super::{Completion, Global};
 use crate::error::CliError;
@@ -53,9 +53,11 @@ impl ServiceArgs {
     ) -> Result<Completion, CliError> {
         let path = self.at.path(global)?;
         match &self.verb {
-            ServiceVerb::Install => install::install(global, output),
-            ServiceVerb::List => list(&SupervisorClient::open(path, &[])?.status()?, output),
-            ServiceVerb::Restart { name } => restart(
+            ServiceVerb::Install => install::install_unit(global, output),
+            ServiceVerb::List => {
+                list_services(&SupervisorClient::open(path, &[])?.next_status()?, output)
+            }
+            ServiceVerb::Restart { name } => restart_service(
                 &SupervisorClient::open(path, &["restarting", "started", "stopped"])?,
                 name,
                 output,
@@ -64,14 +66,14 @@ impl ServiceArgs {
     }
 }
 
-fn restart(
+fn restart_service(
     client: &SupervisorClient,
     name: &str,
     output: &mut CliOutput,
 ) -> Result<Completion, CliError> {
     // Make sure that a daemon answers at all, or "no such service" would be wrong.
-    client.status()?;
-    client.request("restart", &[("service", json!(name))])?;
+    client.next_status()?;
+    client.send_request("restart", &[("service", json!(name))])?;
     let started = |message: &bus::Message| {
         is_about(message, "started", name).then(|| Some(message.to_json()))
     };
@@ -88,7 +90,7 @@ fn restart(
         }
         Some(Some(told)) => told,
         // Stopping the former process may take long, so this waits as long as the daemon lives.
-        Some(None) => client.wait(|message| started(message).flatten())?,
+        Some(None) => client.wait_for(|message| started(message).flatten())?,
     };
     if output.json() {
         output.json_line(&told)?;
@@ -112,7 +114,7 @@ fn restart(
     }
 }
 
-fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
+fn list_services(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
     if output.json() {
         let services = json!({
             "services": status["services"],
@@ -127,7 +129,7 @@ fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> 
     let rows = |name: &str| status[name].as_array().cloned().unwrap_or_default();
     let crashed = rows("crashed");
     let attempts = |name: &str| {
-        let fallen = crashed.iter().find(|it| text(it, "name") == name);
+        let fallen = crashed.iter().find(|it| text_or_dash(it, "name") == name);
         fallen.and_then(|it| it["restart_attempts"].as_u64()).unwrap_or(0)
     };
     let head = format!(
@@ -137,20 +139,20 @@ fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> 
     output.line(output.styled(Style::Bold, head))?;
     let running = rows("services");
     for service in &running {
-        let name = text(service, "name");
+        let name = text_or_dash(service, "name");
         output.line(format!(
             "{:<NAME_MAX$} {:>8} {:>10} {:>8} {:<NAME_MAX$}",
             one_line(name, NAME_MAX),
             service["pid"].as_u64().unwrap_or(0),
             service["uptime_seconds"].as_u64().unwrap_or(0),
             attempts(name),
-            one_line(text(service, "ref"), NAME_MAX),
+            one_line(text_or_dash(service, "ref"), NAME_MAX),
         ))?;
     }
     // A service may crash and run again; it is listed once, with its attempts.
     let is_down = |it: &&Value| !running.iter().any(|up| up["name"] == it["name"]);
     for service in crashed.iter().filter(is_down) {
-        let name = text(service, "name");
+        let name = text_or_dash(service, "name");
         let (name, attempts) = (one_line(name, NAME_MAX), attempts(name));
         output.line(format!("{name:<NAME_MAX$} {:>8} {:>10} {attempts:>8} -", "-", "-"))?;
     }

@@ -7,7 +7,7 @@ use wire::{Page, Session};
 use super::session_filter::SessionFilterArgs;
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, money, one_line};
+use crate::output::{CliOutput, Style, format_money, one_line};
 use crate::world;
 
 /// Sessions per page when all are listed.
@@ -75,7 +75,7 @@ const PROJECT_CHARS_MAX: usize = 30;
 fn print_all(sessions: &[Session], output: &mut CliOutput) -> Result<(), CliError> {
     let ids: Vec<String> =
         sessions.iter().map(|session| one_line(&session.id, ID_CHARS_MAX)).collect();
-    let projects: Vec<String> = sessions.iter().map(project).collect();
+    let projects: Vec<String> = sessions.iter().map(project_name).collect();
     let width = |column: &[String]| column.iter().map(|it| it.chars().count()).max().unwrap_or(0);
     let (id_width, project_width) = (width(&ids), width(&projects));
     for ((session, id), project) in sessions.iter().zip(ids).zip(projects) {
@@ -88,7 +88,7 @@ fn print_all(sessions: &[Session], output: &mut CliOutput) -> Result<(), CliErro
             output.styled(Style::Dim, at),
             one_line(&session.provider, 9),
             session.counts.events,
-            money(session.usd),
+            format_money(session.usd),
             output.styled(Style::Dim, format!("{project:<project_width$}")),
             one_line(title, 60),
         );
@@ -97,7 +97,7 @@ fn print_all(sessions: &[Session], output: &mut CliOutput) -> Result<(), CliErro
     Ok(())
 }
 
-fn project(session: &Session) -> String {
+fn project_name(session: &Session) -> String {
     let project = session.project.as_deref().or(session.cwd.as_deref()).unwrap_or("-");
     one_line(project, PROJECT_CHARS_MAX)
 }

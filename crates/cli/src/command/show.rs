@@ -21,7 +21,7 @@ use wire::Page;
 use super::ingest::on_signal;
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, money, one_line, plain};
+use crate::output::{CliOutput, Style, escape_controls, format_money, one_line};
 use crate::shape::{EffectiveShape, EntryShape, EpochShape};
 use crate::world;
 
@@ -107,7 +107,7 @@ impl ShowArgs {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         if self.follow {
-            return self.follow(&journal, &info, output);
+            return self.follow_events(&journal, &info, output);
         }
         let session = Point::open(self.until, &journal, &info)?;
         if self.events {
@@ -141,7 +141,7 @@ impl ShowArgs {
     }
 
     /// Prints events as they are recorded, until Ctrl-C or SIGTERM.
-    fn follow(
+    fn follow_events(
         &self,
         journal: &Journal,
         info: &SessionInfo,
@@ -223,7 +223,7 @@ fn print_digest(
         let head = format!("epoch {number}, {from} to {to}, {}", one_line(cause, 20));
         output.line(output.styled(Style::Bold, head))?;
         for line in summarize(&facts).lines() {
-            output.line(format!("  {}", plain(line)))?;
+            output.line(format!("  {}", escape_controls(line)))?;
         }
         // Facts by a model are marked, as they may be wrong.
         let told = facts.iter().filter(|fact| fact.origin == FactOrigin::Model).count();
@@ -267,7 +267,7 @@ fn print_turns(
             one_line(&info.provider, 20),
             one_line(project, 60),
             shape.counts.events,
-            money(shape.usd),
+            format_money(shape.usd),
             if shape.title_origin == Some("model") { " · titled by a model" } else { "" },
         ),
     ))?;
@@ -284,12 +284,12 @@ fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {
     output.line(output.styled(Style::Dim, head))?;
     if let Some(prompt) = &turn.prompt {
         // Prompts and answers come from transcripts, which are hostile text.
-        for line in plain(prompt).lines() {
+        for line in escape_controls(prompt).lines() {
             output.line(output.styled(Style::Bold, format!("> {line}")))?;
         }
     }
     for queued in &turn.queued {
-        for line in plain(queued).lines() {
+        for line in escape_controls(queued).lines() {
             output.line(output.styled(Style::Bold, format!(">> {line}")))?;
         }
     }
@@ -309,7 +309,7 @@ fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {
         output.line(format!("  errors: {}", turn.errors))?;
     }
     if let Some(answer) = &turn.answer {
-        for line in plain(answer).lines() {
+        for line in escape_controls(answer).lines() {
             output.line(format!("  {line}"))?;
         }
     }
@@ -335,7 +335,7 @@ fn print_effective(session: &Session, output: &mut CliOutput) -> Result<(), CliE
         let tool = entry.note.as_ref().map(|note| format!(" {}", one_line(&note.name, 30)));
         let head = format!("{}{} · {}", entry.role.as_str(), tool.unwrap_or_default(), entry.kind);
         output.line(output.styled(Style::Dim, head))?;
-        for line in plain(&entry.text()).lines() {
+        for line in escape_controls(&entry.text()).lines() {
             output.line(format!("  {line}"))?;
         }
         for call in &entry.calls {

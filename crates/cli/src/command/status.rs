@@ -16,7 +16,7 @@ use signal_hook::iterator::Signals;
 use super::ingest::on_signal;
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, one_line, plain};
+use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::world;
 
 /// The interval of `--watch`.
@@ -145,8 +145,9 @@ impl StatusArgs {
 /// Returns what keeps the daemon from recording, or how much it has not read yet.
 pub(super) fn condition(journal: &Journal) -> Option<String> {
     let condition = Condition::load(journal.dir()?)?;
-    let nothing =
-        |trouble: String| format!("warning: nothing is being recorded: {}", plain(&trouble));
+    let nothing = |trouble: String| {
+        format!("warning: nothing is being recorded: {}", escape_controls(&trouble))
+    };
     // Trouble first: a backlog of a daemon that does not record says nothing.
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }

@@ -31,10 +31,10 @@ impl StatuslineArgs {
         let journal = world::journal_to_read(global, output)?;
         let mut statuses = StatusTracker::new(journal, world::environment(None)?);
         let listed = statuses.recent(&Processes::default(), world::now())?;
-        let counts = CountsShape::count(listed.iter().filter(|status| status.is_listed()));
+        let counts = CountsShape::count_sessions(listed.iter().filter(|status| status.is_listed()));
         match output.json() {
             true => output.json_line(&counts)?,
-            false => output.line(counts.line())?,
+            false => output.line(counts.format_line())?,
         }
         output.flush()?;
         Ok(Completion::Success)
@@ -42,7 +42,7 @@ impl StatuslineArgs {
 }
 
 impl CountsShape {
-    fn count<'a>(listed: impl Iterator<Item = &'a SessionStatus>) -> CountsShape {
+    fn count_sessions<'a>(listed: impl Iterator<Item = &'a SessionStatus>) -> CountsShape {
         let mut counts = CountsShape::default();
         for status in listed {
             match status.verdict.status {
@@ -56,7 +56,7 @@ impl CountsShape {
     }
 
     /// Formats the counts that are not zero, the most urgent first.
-    fn line(&self) -> String {
+    fn format_line(&self) -> String {
         let CountsShape { needs_you, running, waiting } = *self;
         let needs = if needs_you == 1 { "needs you" } else { "need you" };
         let parts = [(needs_you, needs), (running, "running"), (waiting, "waiting")];
@@ -77,7 +77,7 @@ mod tests {
             (2, 3, 1, "2 need you · 3 running · 1 waiting"),
             (0, 0, 4, "4 waiting"),
         ] {
-            assert_eq!(CountsShape { needs_you, running, waiting }.line(), line);
+            assert_eq!(CountsShape { needs_you, running, waiting }.format_line(), line);
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct SupervisorClient {
 impl SupervisorClient {
     /// Connects and subscribes to some events and to `status`. Fails if no daemon answers.
     pub(super) fn open(path: PathBuf, events: &[&str]) -> Result<SupervisorClient, CliError> {
-        // `status` in any case: it is the sign of life that `wait` relies on.
+        // `status` in any case: it is the sign of life that `wait_for` relies on.
         let events = events.iter().chain(&["status"]).map(|event| (*event).to_owned()).collect();
         let filter = Filter { tracts: vec![SUPERVISOR.to_owned()], events, fields: Vec::new() };
         let client = Client::start(&path, ClientSettings { filter, ..ClientSettings::default() })?;
@@ -42,7 +42,11 @@ impl SupervisorClient {
         }
     }
 
-    pub(super) fn request(&self, event: &str, fields: &[(&str, Value)]) -> Result<(), CliError> {
+    pub(super) fn send_request(
+        &self,
+        event: &str,
+        fields: &[(&str, Value)],
+    ) -> Result<(), CliError> {
         let emitted = self.client.emit(SUPERVISOR, event, fields);
         emitted.map_err(|error| CliError::new("bad_message", error.to_string()))?;
         // What is not written by then will not be: the daemon hangs or is gone.
@@ -50,7 +54,7 @@ impl SupervisorClient {
     }
 
     /// Waits for a message that `says` accepts, for as long as the daemon keeps sending its status.
-    pub(super) fn wait<T>(
+    pub(super) fn wait_for<T>(
         &self,
         mut says: impl FnMut(&Message) -> Option<T>,
     ) -> Result<T, CliError> {
@@ -93,8 +97,8 @@ impl SupervisorClient {
     }
 
     /// Waits for the daemon's next status.
-    pub(super) fn status(&self) -> Result<Value, CliError> {
-        self.wait(|message| message.is_event(SUPERVISOR, "status").then(|| message.to_json()))
+    pub(super) fn next_status(&self) -> Result<Value, CliError> {
+        self.wait_for(|message| message.is_event(SUPERVISOR, "status").then(|| message.to_json()))
     }
 
     fn no_daemon(&self) -> CliError {
@@ -104,12 +108,12 @@ impl SupervisorClient {
 }
 
 /// Returns a field if it is a string, else `-`.
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(super) fn text_or_dash<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("-")
 }
 
 /// Returns whether a message answers a ref.
-pub(super) fn answers(message: &Message, event: &str, reference: &str) -> bool {
+pub(super) fn is_answer(message: &Message, event: &str, reference: &str) -> bool {
     message.is_event(SUPERVISOR, event)
         && message.field("ref").and_then(|field| field.text()).is_some_and(|it| it == reference)
 }

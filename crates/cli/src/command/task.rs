@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::bus::SocketArgs;
-use super::supervisor_client::{SupervisorClient, answers, own_ref, text};
+use super::supervisor_client::{SupervisorClient, is_answer, own_ref, text_or_dash};
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
@@ -65,10 +65,12 @@ impl TaskArgs {
         match &self.verb {
             // Subscribed before the request is sent: a short task may end at once.
             TaskVerb::Run(run) => run.run(SupervisorClient::open(path, &["stopped"])?, output),
-            TaskVerb::List => list(&SupervisorClient::open(path, &[])?.status()?, output),
+            TaskVerb::List => {
+                list_tasks(&SupervisorClient::open(path, &[])?.next_status()?, output)
+            }
             TaskVerb::Cancel { reference } => {
                 let client = SupervisorClient::open(path, &[])?;
-                client.request("cancel", &[("ref", json!(reference))])?;
+                client.send_request("cancel", &[("ref", json!(reference))])?;
                 output.note("cancel requested");
                 Ok(Completion::Success)
             }
@@ -87,12 +89,13 @@ impl TaskRunArgs {
         if let Some(day) = &self.day {
             fields.push(("day", json!(day)));
         }
-        client.request("request", &fields)?;
+        client.send_request("request", &fields)?;
         // Printed, so that the user can ask for this run later.
         if !self.wait {
-            return print(&json!({"ref": reference}), &reference, Completion::Success, output);
+            return print_task(&json!({"ref": reference}), &reference, Completion::Success, output);
         }
-        let stopped = client.wait(|it| answers(it, "stopped", &reference).then(|| it.to_json()))?;
+        let stopped =
+            client.wait_for(|it| is_answer(it, "stopped", &reference).then(|| it.to_json()))?;
         let done =
             if stopped["exit_code"] == 0 { Completion::Success } else { Completion::Negative };
         let mut words = format!("exit {}", stopped["exit_code"]);
@@ -101,11 +104,11 @@ impl TaskRunArgs {
                 words = format!("{words}: {text}");
             }
         }
-        print(&stopped, &words, done, output)
+        print_task(&stopped, &words, done, output)
     }
 }
 
-fn print(
+fn print_task(
     value: &Value,
     words: &str,
     done: Completion,
@@ -114,13 +117,13 @@ fn print(
     if output.json() {
         output.json_line(value)?;
     } else {
-        output.line(crate::output::plain(words))?;
+        output.line(crate::output::escape_controls(words))?;
     }
     output.flush()?;
     Ok(done)
 }
 
-fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
+fn list_tasks(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
     if output.json() {
         output.json_line(&json!({"tasks": status["tasks"], "queues": status["queues"]}))?;
         output.flush()?;
@@ -132,7 +135,7 @@ fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> 
     let waiting = |name: &str| status["queues"][name].as_u64().unwrap_or(0);
     let tasks = status["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
     for task in tasks {
-        let name = text(task, "name");
+        let name = text_or_dash(task, "name");
         // A ref of another client may be any JSON.
         let reference = task["ref"].as_str().map_or_else(|| task["ref"].to_string(), str::to_owned);
         output.line(format!(
@@ -145,7 +148,8 @@ fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> 
     }
     // Names without a running task only wait, because too many other tasks run.
     let only_wait = status["queues"].as_object().into_iter().flatten();
-    for (name, _) in only_wait.filter(|(name, _)| !tasks.iter().any(|it| text(it, "name") == *name))
+    for (name, _) in
+        only_wait.filter(|(name, _)| !tasks.iter().any(|it| text_or_dash(it, "name") == *name))
     {
         let name_shown = one_line(name, NAME_MAX);
         output.line(format!(

@@ -18,14 +18,14 @@ use host::Processes;
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
 use projection::{FactOrigin, Facts};
 use signal_hook::consts::SIGTERM;
-use views::current;
+use views::load_current;
 
 use super::status::{GROUPS, age, condition, group, place};
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, money, one_line, plain};
+use crate::output::{CliOutput, escape_controls, format_money, one_line};
 use crate::world;
-use paint::{Theme, paint};
+use paint::{Theme, paint_screen};
 use screen::{Input, Screen};
 use state::{Detail, HitLines, SessionRow, TopAction, TopState, TopView, Weight};
 use transcript::{TranscriptLine, TranscriptView, transcript_lines};
@@ -109,12 +109,12 @@ impl TopLoop {
         while !has_ended.load(Ordering::Relaxed) {
             self.refresh_usage()?;
             // The state learns what fit, so that a page key knows the size of a page.
-            self.state.shown = screen.draw(|frame| paint(&self.state, theme, frame))?;
+            self.state.shown = screen.draw(|frame| paint_screen(&self.state, theme, frame))?;
             // Waits at most until an open session has to be read again.
             if let Some(Input::Key(key)) = screen.next(READ_EVERY)? {
                 match self.state.press(key) {
                     Some(TopAction::Quit) => return Ok(()),
-                    Some(act) => self.perform(act),
+                    Some(act) => self.perform_action(act),
                     None => {}
                 }
             }
@@ -124,7 +124,7 @@ impl TopLoop {
                 looked = Instant::now();
                 // Only for sessions that did not need the user at the last look.
                 if has_bell && !self.state.needing_user().is_subset(&before) {
-                    screen.ring()?;
+                    screen.ring_bell()?;
                 }
             }
             self.read_new_events()?;
@@ -142,7 +142,7 @@ impl TopLoop {
         let mut rows: Vec<SessionRow> = listed
             .iter()
             .filter(|status| status.is_listed())
-            .map(|status| row(status, now))
+            .map(|status| session_row(status, now))
             .collect();
         // `--all` alone shows sessions that have exited.
         rows.retain(|row| self.all || row.group != "exited");
@@ -159,7 +159,7 @@ impl TopLoop {
             return Ok(());
         }
         let used = match self.journal.stat(&id) {
-            Ok(info) => self.title(&info)?.1,
+            Ok(info) => self.title_and_cost(&info)?.1,
             // It was deleted meanwhile.
             Err(ReadError::SessionNotFound(_)) => String::new(),
             Err(error) => return Err(error.into()),
@@ -179,7 +179,7 @@ impl TopLoop {
         let (lines, last) = match self.journal.stat(&id) {
             // At most one page: a session that grew by thousands of events is read in several
             // rounds.
-            Ok(info) if info.tail_seq > after => self.read(&id, after + 1, after + EVENTS)?,
+            Ok(info) if info.tail_seq > after => self.read_lines(&id, after + 1, after + EVENTS)?,
             Ok(_) => return Ok(()),
             // It was deleted meanwhile.
             Err(ReadError::SessionNotFound(_)) => return Ok(()),
@@ -190,14 +190,14 @@ impl TopLoop {
     }
 
     /// Performs the action of a key, and shows its error.
-    fn perform(&mut self, act: TopAction) {
+    fn perform_action(&mut self, act: TopAction) {
         let done = match act {
             TopAction::Quit => Ok(()),
-            TopAction::Open { id, at } => self.open(&id, at),
+            TopAction::Open { id, at } => self.open_session(&id, at),
             TopAction::Earlier => self.read_earlier(),
-            TopAction::Search(words) => self.search(words),
-            TopAction::Resume(id) => self.resume(&id),
-            TopAction::Jump(id) => self.jump(&id),
+            TopAction::Search(words) => self.search_all(words),
+            TopAction::Resume(id) => self.show_resume(&id),
+            TopAction::Jump(id) => self.jump_to_pane(&id),
         };
         if let Err(error) = done {
             // Shown instead of returned: one failed key must not end the program.
@@ -205,15 +205,15 @@ impl TopLoop {
         }
     }
 
-    fn open(&mut self, id: &SessionId, at: Option<u64>) -> Result<(), CliError> {
+    fn open_session(&mut self, id: &SessionId, at: Option<u64>) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
         let from = match at {
             // A third of the page before the hit, so that its context is visible.
             Some(seq) => seq.saturating_sub(EVENTS / 3).max(1),
             None => (info.tail_seq + 1).saturating_sub(EVENTS).max(1),
         };
-        let (lines, last) = self.read(id, from, from + EVENTS - 1)?;
-        let (title, about) = self.title(&info)?;
+        let (lines, last) = self.read_lines(id, from, from + EVENTS - 1)?;
+        let (title, about) = self.title_and_cost(&info)?;
         let mut transcript =
             TranscriptView::new(id.clone(), lines, from, last).with_title(title, about);
         if let Some(seq) = at {
@@ -224,15 +224,15 @@ impl TopLoop {
     }
 
     /// Returns a session's title, and its model, tokens and cost.
-    fn title(&self, info: &SessionInfo) -> Result<(String, String), CliError> {
-        let facts: Facts = current(&self.journal, info)?;
+    fn title_and_cost(&self, info: &SessionInfo) -> Result<(String, String), CliError> {
+        let facts: Facts = load_current(&self.journal, info)?;
         let session = answers::session(info, &facts, &prices(&self.journal)?);
         let title = one_line(session.title.as_deref().unwrap_or(info.id.as_str()), 200);
         let model = session.model.as_deref().map(|model| one_line(model, 40));
         let tokens = session.tokens.map(|it| it.input + it.output + it.cache_creation);
         // Zero tokens mean that the agent reports none, not that it was free.
         let tokens = tokens.filter(|count| *count > 0);
-        let money = tokens.and(session.usd).map(|usd| money(Some(usd)));
+        let money = tokens.and(session.usd).map(|usd| format_money(Some(usd)));
         let tokens = tokens.map(|count| format!("{count} tokens"));
         let used: Vec<String> = [model, tokens, money].into_iter().flatten().collect();
         Ok((title, used.join("  ")))
@@ -247,13 +247,13 @@ impl TopLoop {
         // `from_seq` is at least 2 here: the first event asks for nothing earlier.
         let (id, to) = (transcript.id.clone(), transcript.from_seq - 1);
         let from = (to + 1).saturating_sub(EVENTS).max(1);
-        let (lines, _) = self.read(&id, from, to)?;
+        let (lines, _) = self.read_lines(&id, from, to)?;
         self.state.prepend_lines(lines, from);
         Ok(())
     }
 
     /// Returns the lines of a range of events, and the last `seq` read.
-    fn read(
+    fn read_lines(
         &self,
         id: &SessionId,
         from: u64,
@@ -270,34 +270,34 @@ impl TopLoop {
         Ok((lines, last))
     }
 
-    fn search(&mut self, words: String) -> Result<(), CliError> {
+    fn search_all(&mut self, words: String) -> Result<(), CliError> {
         let query = Query { order: Order::Best, limit: FINDINGS, ..Query::new(&words) };
         let found = self.journal.search(&query)?;
         // The words were typed by the user, but a paste may hold control characters.
-        self.state.show_hits(plain(&words), found.hits.iter().map(finding).collect());
+        self.state.show_hits(escape_controls(&words), found.hits.iter().map(hit_lines).collect());
         Ok(())
     }
 
-    fn resume(&mut self, id: &SessionId) -> Result<(), CliError> {
+    fn show_resume(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
         let way = ResumeCommand::for_session(&self.journal, info)?;
         let line = way
             .map(|way| way.line())
             .unwrap_or_else(|| "its agent has no resume command".to_owned());
-        self.state.note = Some(plain(&line));
+        self.state.note = Some(escape_controls(&line));
         Ok(())
     }
 
-    fn jump(&mut self, id: &SessionId) -> Result<(), CliError> {
+    fn jump_to_pane(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
         let status = self.statuses.for_session(info, &self.processes, world::now())?;
-        self.state.note = Some(pane::go_to(status.verdict.pid));
+        self.state.note = Some(pane::switch_to_terminal(status.verdict.pid));
         Ok(())
     }
 }
 
 /// Builds the list row of a session.
-fn row(status: &SessionStatus, now: Time) -> SessionRow {
+fn session_row(status: &SessionStatus, now: Time) -> SessionRow {
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
     SessionRow {
         id: status.info.id.clone(),
@@ -307,12 +307,12 @@ fn row(status: &SessionStatus, now: Time) -> SessionRow {
         since: status.verdict.since,
         current: one_line(&status.summary.current, 200),
         title: one_line(title, 200),
-        detail: detail(status, now),
+        detail: detail_lines(status, now),
     }
 }
 
 /// Builds the details: status, evidence, recent work and last prompt.
-fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
+fn detail_lines(status: &SessionStatus, now: Time) -> Vec<Detail> {
     let mut lines = Vec::new();
     let mut add = |weight, text: String| {
         lines.push(Detail { weight, text: one_line(&text, DETAIL_CHARS_MAX) });
@@ -339,12 +339,12 @@ fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
     lines
 }
 
-fn finding(hit: &EventHit) -> HitLines {
+fn hit_lines(hit: &EventHit) -> HitLines {
     let mut snippet = Vec::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {
         // `get`, not an index: a range that does not fit shows nothing instead of a panic.
-        plain(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
+        escape_controls(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
     };
     for range in &hit.highlights {
         snippet.push((piece(at, range.start), false));

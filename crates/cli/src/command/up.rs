@@ -52,16 +52,16 @@ impl UpArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         if self.install {
-            return install::install(global, output);
+            return install::install_unit(global, output);
         }
         if self.uninstall {
             return install::uninstall(output);
         }
         if self.detach {
-            return detach::start(self.home.as_deref(), global, output);
+            return detach::start_daemon(self.home.as_deref(), global, output);
         }
         // Absolute, so that the printed paths hold in any folder.
-        let journal = std::path::absolute(world::folder(global)?)?;
+        let journal = std::path::absolute(world::journal_folder(global)?)?;
         // Registered before the daemon starts, so that no signal ends it half started.
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();

@@ -7,7 +7,7 @@ use projection::{Grouping, Spending, Spent};
 use super::session_filter::SessionFilterArgs;
 use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, money, one_line};
+use crate::output::{CliOutput, Style, format_money, one_line};
 use crate::world;
 
 #[derive(Args)]
@@ -38,7 +38,7 @@ impl UsageArgs {
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let spending = spending(&journal, &self.which.filter(), self.by.into())?;
-        print(&spending, output)?;
+        print_spending(&spending, output)?;
         output.flush()?;
         Ok(Completion::Success)
     }
@@ -58,7 +58,7 @@ impl From<By> for Grouping {
     }
 }
 
-fn print(spending: &Spending, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_spending(spending: &Spending, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&answers::usage(spending));
     }
@@ -69,14 +69,14 @@ fn print(spending: &Spending, output: &mut CliOutput) -> Result<(), CliError> {
     output.line(output.styled(Style::Dim, head))?;
     for row in spending.rows() {
         let key = row.key.as_deref().unwrap_or("unknown");
-        output.line(line(key, &row.spent))?;
+        output.line(spent_line(key, &row.spent))?;
     }
-    output.line(output.styled(Style::Bold, line("total", spending.total())))?;
+    output.line(output.styled(Style::Bold, spent_line("total", spending.total())))?;
     output.note("costs marked ~ are estimated from list prices, ? are incomplete");
     Ok(())
 }
 
-fn line(key: &str, spent: &Spent) -> String {
+fn spent_line(key: &str, spent: &Spent) -> String {
     let tokens = &spent.tokens;
     // A mark besides the number: an estimate must not be read as a bill.
     let mark = match spent.basis().as_str() {
@@ -92,6 +92,6 @@ fn line(key: &str, spent: &Spent) -> String {
         tokens.output,
         tokens.cache_read,
         tokens.cache_creation,
-        money(spent.money.usd)
+        format_money(spent.money.usd)
     )
 }

@@ -36,8 +36,8 @@ impl WebArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         // Its files stay behind after a crash and would name a server that is gone.
-        world::daemon(global)?;
-        let keys = daemon::keys(&world::folder(global)?);
+        world::find_daemon(global)?;
+        let keys = daemon::keys(&world::journal_folder(global)?);
         let address = read_published(&keys.address_path())?;
         let page = read_published(&keys.page_path())?;
         // First: a login made before it would end with the others.

@@ -138,7 +138,7 @@ impl Sources for ApiBackend {
         }
     }
 
-    fn wanting(&self) -> Result<Vec<wire::Status>, SourceError> {
+    fn waiting_for_user(&self) -> Result<Vec<wire::Status>, SourceError> {
         let recent = self.status.recent()?;
         Ok(answers::wanting(&recent).into_iter().map(answers::status).collect())
     }
@@ -264,7 +264,7 @@ impl Sources for ApiBackend {
         self.status.watched_by(watchers);
     }
 
-    fn refused(&self, refused: &BusRefused) {
+    fn bus_refused(&self, refused: &BusRefused) {
         let BusRefused { count, origin, why } = refused;
         // A program that is no page sends no origin.
         let origin = origin.as_deref().unwrap_or("no page");

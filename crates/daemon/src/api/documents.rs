@@ -11,7 +11,7 @@ use projection::{Chronicle, Facts, Projection, Redact, redacted};
 use redact::Redactor;
 
 use super::resume::ResumeCommand;
-use views::current;
+use views::load_current;
 
 /// Whether secrets stay in the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ pub fn write_document(
     secrets: Secrets,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    let head = DocumentHead::from_facts(&info.id, &current(journal, info)?);
+    let head = DocumentHead::from_facts(&info.id, &load_current(journal, info)?);
     let mut redactor = Redactor::new();
     let mut redact = redacting(&mut redactor);
     let redact: &mut Redact<'_> = &mut redact;
@@ -77,7 +77,7 @@ pub fn handoff_note(
     info: &SessionInfo,
     secrets: Secrets,
 ) -> Result<String, ReadError> {
-    let facts: Facts = current(journal, info)?;
+    let facts: Facts = load_current(journal, info)?;
     let mut redactor = Redactor::new();
     let mut chronicle = Chronicle::default();
     for event in journal.events(&info.id, Selection::all())? {

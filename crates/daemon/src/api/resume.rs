@@ -7,7 +7,7 @@ use event::payload::SessionMode;
 use journal::{Journal, ReadError, SessionInfo};
 
 use projection::Facts;
-use views::current;
+use views::load_current;
 
 /// The command that resumes a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ impl ResumeCommand {
     ) -> Result<Option<ResumeCommand>, ReadError> {
         let info = main_session(journal, info)?;
         // The folder that the latest events name; that of the start only if none does.
-        let cwd = current::<Facts>(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
+        let cwd = load_current::<Facts>(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
         let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
         let session = info.provider_session_id.as_deref();
         let command = agent

@@ -8,7 +8,7 @@ use projection::{Chapter, Chronicle, FactOrigin, Facts, TitleOrigin};
 
 use segments::Zone;
 use segments::{Segment, SegmentError, SegmentKey};
-use views::{chronicle_of, current};
+use views::{chronicle_of, load_current};
 
 /// The origin of notes in their derived ids.
 const MODEL: &str = "model";
@@ -59,13 +59,13 @@ impl SessionQuestion {
             let is_inside = from_seq <= fact.from_seq && fact.to_seq <= to_seq;
             is_inside && fact.origin == FactOrigin::Heuristic
         });
-        let named = current::<Facts>(journal, &session)?;
+        let named = load_current::<Facts>(journal, &session)?;
         // A title made from the first prompt may be replaced; one that was given must stay.
         let is_meant = named.title_origin() != Some(TitleOrigin::Heuristic);
         let title = named.title().filter(|_| is_meant).map(str::to_owned);
         let known = EpochFacts { tag, title, facts };
         let events = events(from_seq)?;
-        let question = Question::about(ask.purpose, (from_seq, to_seq), events, &known)?;
+        let question = Question::about_events(ask.purpose, (from_seq, to_seq), events, &known)?;
         Ok(question.map(|question| SessionQuestion { question, id, session, at }))
     }
 
@@ -107,7 +107,7 @@ pub(super) fn describe_again(
     let epoch = chapter_of(ask, &chronicle).map(|chapter| chapter.epoch);
     let Some(epoch) = epoch.filter(|epoch| epoch.closed.is_some()) else { return Ok(()) };
     let key = SegmentKey::for_epoch(&session.provider, epoch.started_at, epoch.last_at, zone);
-    for segment in Segment::of_day(dir, key.day())? {
+    for segment in Segment::list_of_day(dir, key.day())? {
         let meta = &segment.meta;
         let is_it = (&meta.session_id, meta.epoch) == (&session.id, epoch.number);
         // A segment without a digest gets it from the chain.

@@ -145,7 +145,7 @@ impl StatusService {
         // missing.
         let is_near = self.tracker().tracker.is_near(&info);
         if !is_near {
-            views::prepare::<StatusState>(&self.journal.current(), &info)?;
+            views::prepare_state::<StatusState>(&self.journal.current(), &info)?;
         }
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;

@@ -17,7 +17,7 @@ use projection::status::{
 };
 use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
-use views::{catch_up, current, load_saved};
+use views::{catch_up, load_current, load_saved};
 
 use host::{HostProbe, ProbeTarget, ProcessTable};
 
@@ -202,7 +202,7 @@ impl StatusTracker {
     /// Whether a session is tracked up to its last event, or nearly so.
     pub(crate) fn is_near(&self, info: &SessionInfo) -> bool {
         let seq = self.sessions.get(&info.id).map_or(0, |known| known.state.seq());
-        views::is_near(info, seq)
+        views::is_nearly_current(info, seq)
     }
 
     /// The status of one session.
@@ -424,7 +424,7 @@ impl StatusTracker {
                 let state = catch_up(&self.journal, info, Some(known.state))?;
                 (state, catch_up(&self.journal, info, Some(known.facts))?)
             }
-            None => (current(&self.journal, info)?, current(&self.journal, info)?),
+            None => (load_current(&self.journal, info)?, load_current(&self.journal, info)?),
         };
         Ok(TrackedSession { state, facts, assessment: None })
     }
@@ -477,7 +477,7 @@ mod tests {
 
     use super::*;
     use host::Processes;
-    use views::{prepare, save_current};
+    use views::{prepare_state, save_current};
 
     const BEGUN: i64 = 1_800_000_000_000;
 
@@ -523,7 +523,7 @@ mod tests {
         let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "user.prompt", json!({"content": "go"}));
-        prepare::<StatusState>(&journal, &journal.stat(&id).unwrap()).unwrap();
+        prepare_state::<StatusState>(&journal, &journal.stat(&id).unwrap()).unwrap();
         assert_eq!(
             load_saved::<StatusState>(&journal, &id).unwrap(),
             None,
@@ -539,7 +539,7 @@ mod tests {
         let info = journal.stat(&id).unwrap();
         let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
         assert!(!statuses.is_near(&info));
-        prepare::<StatusState>(&journal, &info).unwrap();
+        prepare_state::<StatusState>(&journal, &info).unwrap();
         assert_eq!(load_saved::<StatusState>(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
         statuses
             .for_session(info.clone(), &Processes::default(), Time::from_millis(BEGUN))

@@ -23,7 +23,7 @@ impl Config {
                 continue;
             }
             if let Some(head) = line.strip_prefix('[') {
-                section = heading(head);
+                section = parse_heading(head);
                 continue;
             }
             let Some((key, value)) = line.split_once('=') else { continue };
@@ -34,7 +34,7 @@ impl Config {
                 ("branch", "remote") => &mut config.branches,
                 _ => continue,
             };
-            let value = plain(value);
+            let value = plain_value(value);
             // Of several addresses the first is the one that is fetched from.
             if !list.iter().any(|(name, _)| *name == section.1) && !value.is_empty() {
                 list.push((section.1.clone(), value));
@@ -44,7 +44,7 @@ impl Config {
     }
 
     /// The remote of a branch, else `origin`, else the first.
-    pub(super) fn remote(&self, branch: Option<&str>) -> Option<&str> {
+    pub(super) fn remote_url(&self, branch: Option<&str>) -> Option<&str> {
         // As git does for a fetch without arguments; then any remote is better than none.
         let address = |wanted: &str| self.remotes.iter().find(|(name, _)| name == wanted);
         let followed = self.branches.iter().find(|(name, _)| Some(name.as_str()) == branch);
@@ -55,15 +55,15 @@ impl Config {
 }
 
 /// The name of a section and of the thing it is about: `remote "origin"]`.
-fn heading(head: &str) -> (String, String) {
+fn parse_heading(head: &str) -> (String, String) {
     // From the right: the quoted name may hold a bracket.
     let head = head.rsplit_once(']').map_or(head, |(head, _)| head);
     let (name, about) = head.split_once(char::is_whitespace).unwrap_or((head, ""));
-    (name.to_ascii_lowercase(), plain(about))
+    (name.to_ascii_lowercase(), plain_value(about))
 }
 
 /// A value without quotes, escapes and what is said about it.
-fn plain(value: &str) -> String {
+fn plain_value(value: &str) -> String {
     let mut plain = String::new();
     let mut is_quoted = false;
     let mut characters = value.trim().chars();

@@ -25,38 +25,40 @@ pub(super) struct Repository {
 
 impl Repository {
     /// The repository around a folder, whether the folder is still there or not.
-    pub(super) fn around(folder: &Path) -> Option<Repository> {
-        folder.ancestors().take(LEVELS_MAX).find_map(Repository::at)
+    pub(super) fn find_around(folder: &Path) -> Option<Repository> {
+        folder.ancestors().take(LEVELS_MAX).find_map(Repository::open_at_top)
     }
 
-    fn at(top: &Path) -> Option<Repository> {
+    fn open_at_top(top: &Path) -> Option<Repository> {
         let git = top.join(".git");
         let own = match fs::metadata(&git).ok()? {
             kind if kind.is_dir() => git,
             // In a worktree or a submodule `.git` is a file that names the real folder.
-            kind if kind.is_file() => top.join(read(&git)?.trim().strip_prefix("gitdir:")?.trim()),
+            kind if kind.is_file() => {
+                top.join(read_text(&git)?.trim().strip_prefix("gitdir:")?.trim())
+            }
             _ => return None,
         };
         // What has no branch is no repository.
-        read(&own.join("HEAD"))?;
+        read_text(&own.join("HEAD"))?;
         // A worktree names the folder it shares with the main one, relative to its own.
-        let common = match read(&own.join("commondir")) {
-            Some(common) => tidied(&own.join(common.trim())),
+        let common = match read_text(&own.join("commondir")) {
+            Some(common) => without_dots(&own.join(common.trim())),
             None => own.clone(),
         };
         Some(Repository { own, common, top: top.to_owned() })
     }
 
     /// The address of the remote that the present branch follows, or the best other one.
-    pub(super) fn remote(&self) -> Option<String> {
-        let head = read(&self.own.join("HEAD"))?;
+    pub(super) fn remote_url(&self) -> Option<String> {
+        let head = read_text(&self.own.join("HEAD"))?;
         let branch = head.trim().strip_prefix("ref: refs/heads/");
-        let config = Config::parse(&read(&self.common.join("config"))?);
-        config.remote(branch).map(str::to_owned)
+        let config = Config::parse(&read_text(&self.common.join("config"))?);
+        config.remote_url(branch).map(str::to_owned)
     }
 
     /// The folder of the repository; for a worktree that of its main one.
-    pub(super) fn folder(&self) -> PathBuf {
+    pub(super) fn main_folder(&self) -> PathBuf {
         // A submodule has its own folder as the common one, so it counts as a repository.
         let is_worktree = self.own != self.common;
         match self.common.parent() {
@@ -67,7 +69,7 @@ impl Repository {
 }
 
 /// The beginning of a file as text; nothing for what is no plain file.
-fn read(path: &Path) -> Option<String> {
+fn read_text(path: &Path) -> Option<String> {
     // Anything but a plain file, such as a pipe, could block the read.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
@@ -78,7 +80,7 @@ fn read(path: &Path) -> Option<String> {
 }
 
 /// A path without steps back.
-fn tidied(path: &Path) -> PathBuf {
+fn without_dots(path: &Path) -> PathBuf {
     let mut tidied = PathBuf::new();
     for part in path.components() {
         match part {

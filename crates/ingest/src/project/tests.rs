@@ -30,7 +30,7 @@ impl World {
     fn project(&self, folder: &str) -> String {
         let mut projects = Projects { mounts: Mounts::parse("").into(), known: HashMap::new() };
         let cwd = self.0.path().join(folder);
-        let project = projects.place(cwd.to_str().expect("a plain path")).project;
+        let project = projects.cached_place(cwd.to_str().expect("a plain path")).project;
         let home = self.0.path().to_str().expect("a plain path");
         project.unwrap_or_else(|| "none".to_owned()).replace(home, "~")
     }
@@ -105,7 +105,7 @@ fn what_only_looks_like_a_repository_is_none() {
     assert_eq!(world.project("odd"), "~/odd");
     let mut projects = Projects { mounts: Mounts::parse("").into(), known: HashMap::new() };
     for cwd in ["", "src", "../..", "/a\u{0}b", &"/x".repeat(5_000)] {
-        assert_eq!(projects.place(cwd), Place::default(), "{cwd}");
+        assert_eq!(projects.cached_place(cwd), Place::default(), "{cwd}");
     }
 }
 
@@ -150,7 +150,7 @@ fn what_the_agent_says_of_its_repository_goes_first() {
         let id = EventId::derived(Time::from_millis(0), "claude", "s", b"x");
         let session = SessionId::new("claude:s").expect("a plain id");
         let mut draft = Draft::with_data(id, session, Time::from_millis(0), kind, data);
-        projects.name(&mut draft);
+        projects.add_project(&mut draft);
         draft.data
     };
     let started = SessionStarted { cwd: cwd.clone(), ..SessionStarted::default() };

@@ -14,7 +14,9 @@ use crate::{at, event, settings};
 fn question() -> Question {
     let said = json!({"content": "Add a parser"});
     let events = [Ok::<_, ()>(event("s", 1, at(0), Kind::UserPrompt, &said))];
-    Question::about(Purpose::Digest, (1, 1), events, &EpochFacts::default()).unwrap().unwrap()
+    Question::about_events(Purpose::Digest, (1, 1), events, &EpochFacts::default())
+        .unwrap()
+        .unwrap()
 }
 
 /// Asks an endpoint of a kind.

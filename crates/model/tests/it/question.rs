@@ -57,7 +57,7 @@ fn ask(
     events: impl IntoIterator<Item = Event>,
 ) -> Option<Question> {
     let events = events.into_iter().map(Ok::<Event, ()>);
-    Question::about(purpose, range, events, &known()).unwrap()
+    Question::about_events(purpose, range, events, &known()).unwrap()
 }
 
 fn asked(purpose: Purpose) -> Question {
@@ -95,7 +95,7 @@ fn session_text_cannot_close_its_tag() {
     known.title = Some(hostile.to_owned());
     known.facts[0].text = hostile.to_owned();
     let events = events.into_iter().map(Ok::<Event, ()>);
-    let question = Question::about(Purpose::Digest, (4, 4), events, &known).unwrap();
+    let question = Question::about_events(Purpose::Digest, (4, 4), events, &known).unwrap();
     let prompt = format!("{:?}", question.unwrap().prompt);
     let (before, rest) = prompt.split_once("<found>\\n").unwrap();
     let (found, rest) = rest.split_once("\\n</found>\\n<transcript>\\n").unwrap();

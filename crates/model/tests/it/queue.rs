@@ -50,7 +50,7 @@ impl QueueHarness {
     #[track_caller]
     fn due(&mut self, now: Time) -> PendingAsk {
         let NextAsk::Ask(ask) = self.next(now) else { panic!("nothing is due: {:?}", self.queue) };
-        self.queue.begin(&ask, now);
+        self.queue.begin_ask(&ask, now);
         ask
     }
 }
@@ -68,18 +68,18 @@ fn digest_is_due_when_enough_is_new() {
     told.tell("s", at(2), Kind::AssistantMessage, 1);
     let ask = told.due(at(2));
     assert_eq!(range(&ask), (Purpose::Digest, 1, 3));
-    told.queue.finish(&ask, &AskOutcome::Done, at(3));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(3));
     // Little said and much done is much, too.
     told.tell("s", at(4), Kind::ToolCall, 9_000);
     told.tell("s", at(4), Kind::ToolCall, 2_000);
     let ask = told.due(at(5));
     assert_eq!(range(&ask), (Purpose::Digest, 4, 5));
-    told.queue.finish(&ask, &AskOutcome::Done, at(5));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(5));
     told.tell("s", at(6), Kind::AssistantMessage, 2);
     told.tell("s", at(7), Kind::EpochClosed, 0);
     let ask = told.due(at(7));
     assert_eq!(range(&ask), (Purpose::Digest, 6, 7));
-    told.queue.finish(&ask, &AskOutcome::Done, at(7));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(7));
     // A second end has nothing new.
     told.tell("s", at(8), Kind::EpochClosed, 0);
     assert_eq!(told.next(at(8)), NextAsk::Nothing);
@@ -99,7 +99,7 @@ fn recent_work_is_due_every_half_minute() {
     assert_eq!(range(&ask), (Purpose::Recent, begins[2], begins[6] + 1));
     told.tell("s", at(8), Kind::UserPrompt, 10);
     told.tell("s", at(8), Kind::TurnCompleted, 0);
-    told.queue.finish(&ask, &AskOutcome::Done, at(9));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(9));
     assert_eq!(told.next(at(9)), NextAsk::At(at(30)));
     assert_eq!(told.due(at(30)).purpose, Purpose::Recent);
 }
@@ -113,14 +113,14 @@ fn next_prompt_ends_an_open_turn() {
     told.tell("s", at(2), Kind::UserPrompt, 10);
     let ask = told.due(at(2));
     assert_eq!(range(&ask), (Purpose::Recent, 1, 2));
-    told.queue.finish(&ask, &AskOutcome::Done, at(2));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(2));
     told.tell("s", at(3), Kind::SessionExited, 0);
     let ask = told.due(at(3));
     assert_eq!(range(&ask), (Purpose::Digest, 1, 4));
-    told.queue.finish(&ask, &AskOutcome::Done, at(3));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(3));
     let ask = told.due(at(40));
     assert_eq!(range(&ask), (Purpose::Recent, 1, 4));
-    told.queue.finish(&ask, &AskOutcome::Done, at(40));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(40));
     // Nothing was done since.
     told.tell("s", at(50), Kind::SessionExited, 0);
     assert_eq!(told.next(at(200)), NextAsk::Nothing);
@@ -138,7 +138,7 @@ fn restart_keeps_only_requested_pauses() {
         told.queue.switch_endpoint("https://one.example/v1", at(0));
         told.tell("s", at(0), Kind::UserPrompt, 5_000);
         let ask = told.due(at(0));
-        told.queue.finish(&ask, &AskOutcome::Failed(failure), at(0));
+        told.queue.finish_ask(&ask, &AskOutcome::Failed(failure), at(0));
         told.queue = QuestionQueue::load(&told.queue.save()).unwrap();
         told.queue.switch_endpoint("https://one.example/v1", at(0));
         assert_eq!(told.queue.trouble().is_none(), is_forgiven);
@@ -197,14 +197,14 @@ fn failing_endpoint_is_paused_longer() {
     let mut now = 0;
     for pause in [5, 10, 20, 40, 80, 160, 320, 600, 600] {
         let ask = told.due(at(now));
-        told.queue.finish(&ask, &unreachable, at(now));
+        told.queue.finish_ask(&ask, &unreachable, at(now));
         assert_eq!(told.queue.trouble(), Some("the endpoint cannot be reached: refused"));
         now += pause;
         assert_eq!(told.next(at(now - 1)), NextAsk::At(at(now)), "after {pause} s");
     }
     // No request was sent, so no question is given up; the first answer clears the trouble.
     let ask = told.due(at(now));
-    told.queue.finish(&ask, &AskOutcome::Done, at(now));
+    told.queue.finish_ask(&ask, &AskOutcome::Done, at(now));
     assert_eq!((told.queue.trouble(), told.queue.answered(), told.queue.given_up()), (None, 1, 0));
 }
 
@@ -216,7 +216,7 @@ fn retry_after_is_respected() {
         let ask = told.due(at(now));
         let retry_after = retry_after.map(Duration::from_secs);
         let busy = AskError::Busy { status: 429, retry_after };
-        told.queue.finish(&ask, &AskOutcome::Failed(busy), at(now));
+        told.queue.finish_ask(&ask, &AskOutcome::Failed(busy), at(now));
         told.next(at(now))
     };
     assert_eq!(end(&mut told, 0, Some(90)), NextAsk::At(at(90)));
@@ -234,7 +234,7 @@ fn unanswerable_question_is_given_up() {
         told.tell("s", at(0), Kind::UserPrompt, 5_000);
         for hour in 0..tries {
             let ask = told.due(at(hour * 3_600));
-            told.queue.finish(&ask, &ended, at(hour * 3_600));
+            told.queue.finish_ask(&ask, &ended, at(hour * 3_600));
         }
         assert_eq!(told.next(at(100 * 3_600)), NextAsk::Nothing, "{ended:?}");
         assert_eq!(told.queue.given_up(), 1, "{ended:?}");
@@ -250,7 +250,7 @@ fn unread_question_blocks_no_other() {
     let end = |told: &mut QueueHarness, hour: i64, session: &str, ended: AskOutcome| {
         let NextAsk::Ask(ask) = told.next(at(hour * 3_600)) else { panic!("nothing is due") };
         assert_eq!(ask.session.as_str(), session);
-        told.queue.finish(&ask, &ended, at(hour * 3_600));
+        told.queue.finish_ask(&ask, &ended, at(hour * 3_600));
     };
     end(&mut told, 0, "claude:broken", AskOutcome::Unread);
     end(&mut told, 0, "claude:s", AskOutcome::Moot);
@@ -312,7 +312,7 @@ proptest! {
                 Act::Wait(seconds) => now += i64::from(seconds),
                 Act::Send(how) => {
                     let NextAsk::Ask(ask) = told.next(at(now)) else { continue };
-                    told.queue.begin(&ask, at(now));
+                    told.queue.begin_ask(&ask, at(now));
                     sent.push(now);
                     let id = (ask.session.to_string(), ask.from_seq, ask.to_seq);
                     if ask.purpose == Purpose::Digest {
@@ -335,7 +335,7 @@ proptest! {
                     if matches!(ended, AskOutcome::Failed(AskError::Busy { .. })) {
                         digests.entry(id.clone()).or_default().1 += 1;
                     }
-                    told.queue.finish(&ask, &ended, at(now));
+                    told.queue.finish_ask(&ask, &ended, at(now));
                 }
                 Act::Kill => told.queue = QuestionQueue::load(&told.queue.save()).unwrap(),
             }

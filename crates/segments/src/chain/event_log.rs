@@ -42,10 +42,10 @@ impl EventLogs {
             return Ok(());
         }
         let folder = self.folder_of(&message.to_json());
-        match folder.map(|folder| append(&folder, &message.readable_line())) {
+        match folder.map(|folder| append_message(&folder, &message.readable_line())) {
             Some(Ok(())) => {}
             // The caller retries: a full disk gets room again.
-            Some(Err(error)) if super::is_full(&error) => return Err(error),
+            Some(Err(error)) if super::is_disk_full(&error) => return Err(error),
             Some(Err(_)) | None => self.unplaced += 1,
         }
         Ok(())
@@ -56,7 +56,7 @@ impl EventLogs {
     pub(super) fn segment_of(&self, message: &Value) -> Option<SegmentKey> {
         if has_stream(message) {
             // A message must not create folders: any client may send any name.
-            return key_of(message).filter(|key| folder_of(&self.root, key).is_some());
+            return segment_key(message).filter(|key| folder_of(&self.root, key).is_some());
         }
         let folder = self.folder_of(message)?;
         let stream = folder.parent()?.file_name()?.to_str()?;
@@ -69,7 +69,7 @@ impl EventLogs {
     /// Returns the folder of a message, by the same rule.
     fn folder_of(&self, message: &Value) -> Option<PathBuf> {
         if has_stream(message) {
-            return folder_of(&self.root, &key_of(message)?);
+            return folder_of(&self.root, &segment_key(message)?);
         }
         let (day, segment) = (text_field(message, "day")?, text_field(message, "segment")?);
         // The stream is a stand-in: parsing checks the day and the segment.
@@ -94,7 +94,7 @@ fn has_stream(message: &Value) -> bool {
 }
 
 /// Parses the segment that a message names.
-pub(super) fn key_of(message: &Value) -> Option<SegmentKey> {
+pub(super) fn segment_key(message: &Value) -> Option<SegmentKey> {
     let [day, stream, segment] = ["day", "stream", "segment"].map(|name| text_field(message, name));
     SegmentKey::parse(&day?, &stream?, &segment?)
 }
@@ -109,7 +109,7 @@ pub(super) fn text_field(message: &Value, name: &str) -> Option<String> {
 }
 
 /// Appends a message to the log of a segment. A line that a crash left half written is cut off.
-pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
+pub(super) fn append_message(folder: &Path, message: &str) -> io::Result<()> {
     let path = folder.join(NAME);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    fn world(streams: &[&str]) -> (tempfile::TempDir, EventLogs) {
+    fn make_world(streams: &[&str]) -> (tempfile::TempDir, EventLogs) {
         let dir = tempfile::tempdir().expect("a folder can be made");
         for stream in streams {
             let folder = dir.path().join("20261116").join(stream).join("080001_5");
@@ -206,61 +206,61 @@ mod tests {
         (dir, logs)
     }
 
-    fn log(dir: &tempfile::TempDir, stream: &str) -> String {
+    fn read_log(dir: &tempfile::TempDir, stream: &str) -> String {
         let folder = dir.path().join("20261116").join(stream).join("080001_5");
         std::fs::read_to_string(folder.join(NAME)).unwrap_or_default()
     }
 
     fn observed(day: Value, stream: Value) -> Message {
-        message(
+        make_message(
             &json!({"tract": "observe", "event": "observed", "day": day, "segment": "080001_5", "stream": stream}),
         )
     }
 
-    fn message(value: &Value) -> Message {
+    fn make_message(value: &Value) -> Message {
         Message::parse(value.to_string().as_bytes()).expect("it is a message")
     }
 
     #[test]
     fn message_goes_to_its_folder() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         logs.log_message(&observed(json!("20261116"), json!("claude"))).expect("it is written");
         logs.log_message(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
         logs.log_message(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
-        logs.log_message(&message(
+        logs.log_message(&make_message(
             &json!({"tract": "logs", "event": "line", "day": "20261116", "segment": "080001_5"}),
         ))
         .expect("it is passed over");
-        assert_eq!(log(&dir, "claude").lines().count(), 1);
+        assert_eq!(read_log(&dir, "claude").lines().count(), 1);
         assert_eq!(logs.unplaced, 2);
         assert!(!dir.path().join("20261117").exists());
     }
 
     #[test]
     fn missing_stream_means_the_only_one() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         logs.log_message(&observed(json!(20261116), Value::Null)).expect("it is written");
-        assert_eq!(log(&dir, "claude").lines().count(), 1);
-        let (dir, mut logs) = world(&["claude", "codex"]);
+        assert_eq!(read_log(&dir, "claude").lines().count(), 1);
+        let (dir, mut logs) = make_world(&["claude", "codex"]);
         logs.log_message(&observed(json!("20261116"), Value::Null)).expect("it is passed over");
-        assert_eq!((log(&dir, "claude"), logs.unplaced), (String::new(), 1));
+        assert_eq!((read_log(&dir, "claude"), logs.unplaced), (String::new(), 1));
     }
 
     #[test]
     fn segment_without_stream_has_a_log() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         let plain = dir.path().join("20261116/080001_5");
         std::fs::create_dir(&plain).expect("a folder can be made");
         let message = observed(json!("20261116"), Value::Null);
         logs.log_message(&message).expect("it is written");
         let text = std::fs::read_to_string(plain.join(NAME)).expect("it is there");
-        assert_eq!((text.lines().count(), log(&dir, "claude").as_str()), (1, ""));
+        assert_eq!((text.lines().count(), read_log(&dir, "claude").as_str()), (1, ""));
         assert_eq!(logs.segment_of(&message.to_json()), None, "it has no key");
     }
 
     #[test]
     fn half_written_line_is_cut_off() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         let message = observed(json!("20261116"), json!("claude"));
         logs.log_message(&message).expect("it is written");
         let path = dir.path().join("20261116/claude/080001_5").join(NAME);
@@ -268,19 +268,19 @@ mod tests {
         file.write_all(b"{\"tract\":\"obs").expect("it is written");
         logs.log_message(&message).expect("it is written");
         let line = message.readable_line();
-        assert_eq!(log(&dir, "claude"), format!("{line}\n{line}\n"));
+        assert_eq!(read_log(&dir, "claude"), format!("{line}\n{line}\n"));
     }
 
     #[test]
     fn full_log_says_so_once() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         let mut message = observed(json!("20261116"), json!("claude")).to_json();
         message["error"] = json!("x".repeat(9 << 20));
-        let message = self::message(&message);
+        let message = self::make_message(&message);
         for _ in 0..3 {
             logs.log_message(&message).expect("it is written or passed over");
         }
-        let log = log(&dir, "claude");
+        let log = read_log(&dir, "claude");
         let lines: Vec<&str> = log.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[1].contains("truncated"));
@@ -288,16 +288,16 @@ mod tests {
 
     #[test]
     fn message_is_logged_with_readable_letters() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         let said = br#"{"tract":"observe","event":"x","day":"20261116","segment":"080001_5","stream":"claude","z":"gr\u00fc\u00dfe \ud800","a":NaN,"n":123456789012345678901234567890}"#;
         logs.log_message(&Message::parse(said).expect("it is a message")).expect("it is written");
         let wanted = String::from_utf8_lossy(said).replace("gr\\u00fc\\u00dfe", "grüße");
-        assert_eq!(log(&dir, "claude"), format!("{wanted}\n"));
+        assert_eq!(read_log(&dir, "claude"), format!("{wanted}\n"));
     }
 
     #[test]
     fn links_are_not_followed() {
-        let (dir, mut logs) = world(&["claude"]);
+        let (dir, mut logs) = make_world(&["claude"]);
         let day = dir.path().join("20261116");
         let elsewhere = dir.path().join("elsewhere");
         std::fs::create_dir_all(elsewhere.join("080001_5")).expect("a folder can be made");

@@ -71,7 +71,7 @@ impl Chain {
         // Saved before the dream is queued: after a crash in between, the epoch is repeated.
         self.calendar.add_segment(segment.key(), now);
         self.save_state()?;
-        if !self.has_step(&target, &super::dreamt())? {
+        if !self.has_step(&target, &super::dreamt_filter())? {
             runtime.queue_dream(&Dream::Segment(segment.key()))?;
         }
         Ok(StepOutcome::Done)
@@ -301,7 +301,7 @@ impl Chain {
         message["by"] = json!(BY);
         message["ts"] = json!(runtime.now().nanos() / 1_000_000);
         let failed = |cause| ChainError::Events { path: target.folder.clone(), cause };
-        event_log::append(&target.folder, &message.to_string()).map_err(failed)?;
+        event_log::append_message(&target.folder, &message.to_string()).map_err(failed)?;
         runtime.publish(&message);
         Ok(())
     }

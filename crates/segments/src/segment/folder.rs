@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{SegmentError, SegmentKey, failed};
+use super::{SegmentError, SegmentKey, storage_error};
 
 /// Suffix of a file that is being written.
 const HALF_WRITTEN: &str = ".tmp";
@@ -20,7 +20,7 @@ pub(super) fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, S
         path.push(step);
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(failed(&path, error));
+                return Err(storage_error(&path, error));
             }
             _ => {}
         }
@@ -52,9 +52,9 @@ pub(crate) fn is_folder(path: &Path) -> bool {
 
 /// Returns whether a folder has no files but this one and those that a crash left half written.
 pub(super) fn is_empty_but_for(folder: &Path, name: &str) -> Result<bool, SegmentError> {
-    let entries = folder.read_dir().map_err(|error| failed(folder, error))?;
+    let entries = folder.read_dir().map_err(|error| storage_error(folder, error))?;
     for entry in entries {
-        let found = entry.map_err(|error| failed(folder, error))?.file_name();
+        let found = entry.map_err(|error| storage_error(folder, error))?.file_name();
         let is_half = found.to_str().is_some_and(|found| {
             found.strip_prefix('.').is_some_and(|found| found.ends_with(HALF_WRITTEN))
         });
@@ -71,11 +71,11 @@ pub(super) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SegmentError> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
         }
-        entries => entries.map_err(|error| failed(folder, error))?,
+        entries => entries.map_err(|error| storage_error(folder, error))?,
     };
     let mut folders = Vec::new();
     for entry in entries {
-        let path = entry.map_err(|error| failed(folder, error))?.path();
+        let path = entry.map_err(|error| storage_error(folder, error))?.path();
         if is_folder(&path) {
             folders.push(path);
         }
@@ -97,10 +97,10 @@ pub(super) fn remove_path(path: &Path) -> Result<(), SegmentError> {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             // A handler of the user is still writing in this folder: remove its new files, too.
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
-            Err(error) => return Err(failed(path, error)),
+            Err(error) => return Err(storage_error(path, error)),
         }
     }
-    Err(failed(path, ErrorKind::DirectoryNotEmpty.into()))
+    Err(storage_error(path, ErrorKind::DirectoryNotEmpty.into()))
 }
 
 /// Replaces a file atomically, and the new contents survive a power cut.
@@ -123,11 +123,11 @@ pub fn write_atomic(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Segme
         file.sync_data()?;
         std::fs::rename(&beside, &path)
     };
-    write().map_err(|error| failed(&path, error))
+    write().map_err(|error| storage_error(&path, error))
 }
 
 /// Makes creations, renames and removals in a folder durable.
 fn sync_folder(folder: &Path) -> Result<(), SegmentError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| failed(folder, error))
+    synced.map_err(|error| storage_error(folder, error))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use supervise::Day;
 
 use super::folder::{folders_in, remove_path, write_durably};
-use super::{META, Segment, SegmentError, SegmentLock, failed, find_meta};
+use super::{META, Segment, SegmentError, SegmentLock, find_meta, storage_error};
 
 /// The event log in the folder of a segment.
 const EVENTS: &str = "events.jsonl";
@@ -84,7 +84,7 @@ pub(crate) fn forget_deleted(journal: &Journal, root: &Path) -> Result<(), Segme
     for day in folders_in(root)? {
         let name = day.file_name().and_then(|name| name.to_str()).and_then(Day::parse);
         let Some(name) = name else { continue };
-        let segments = Segment::of_day(root, name)?.into_iter();
+        let segments = Segment::list_of_day(root, name)?.into_iter();
         sessions.extend(segments.map(|segment| segment.meta.session_id));
     }
     for session in sessions {
@@ -101,7 +101,7 @@ fn forget_activities(folder: &Path) -> Result<(), SegmentError> {
     let path = folder.join(EVENTS);
     let text = match std::fs::read(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        read => read.map_err(|error| failed(&path, error))?,
+        read => read.map_err(|error| storage_error(&path, error))?,
     };
     let text = String::from_utf8_lossy(&text);
     let is_activity = |line: &&str| {
@@ -122,6 +122,6 @@ fn mentions(path: &Path, session: &SessionId) -> Result<bool, SegmentError> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).contains(&quoted)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(failed(path, error)),
+        Err(error) => Err(storage_error(path, error)),
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use event::SessionId;
 use journal::Journal;
 
-use super::{SegmentError, failed};
+use super::{SegmentError, storage_error};
 
 /// A held lock, released on drop.
 #[must_use]
@@ -49,8 +49,8 @@ impl SegmentLock {
         root: &Path,
         lock: fn(&File) -> std::io::Result<()>,
     ) -> Result<SegmentLock, SegmentError> {
-        let folder = File::open(root).map_err(|error| failed(root, error))?;
-        lock(&folder).map_err(|error| failed(root, error))?;
+        let folder = File::open(root).map_err(|error| storage_error(root, error))?;
+        lock(&folder).map_err(|error| storage_error(root, error))?;
         Ok(SegmentLock { _folder: folder })
     }
 }

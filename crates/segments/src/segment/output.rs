@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use event::Kind;
 
-use super::{Segment, SegmentError, SegmentLock, SegmentMeta, to_line, write_atomic};
+use super::{Segment, SegmentError, SegmentLock, SegmentMeta, json_line, write_atomic};
 use views::chronicle_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
@@ -133,7 +133,7 @@ impl Segment {
             vad_speech: speech,
             noisy: unknown * 2 > records,
         };
-        let chunks = chunks.into_iter().map(|text| to_line(&TranscriptChunk { text }));
+        let chunks = chunks.into_iter().map(|text| json_line(&TranscriptChunk { text }));
         self.write_output(journal, TRANSCRIPT, made, chunks)
     }
 
@@ -153,7 +153,7 @@ impl Segment {
             title_origin,
             summary: digest::summarize(&facts),
         };
-        self.write_output(journal, DIGEST, made, facts.iter().map(to_line))
+        self.write_output(journal, DIGEST, made, facts.iter().map(json_line))
     }
 
     /// Reads the header of the transcript if it is up to date.
@@ -181,7 +181,7 @@ impl Segment {
         lines: impl Iterator<Item = Vec<u8>>,
     ) -> Result<T, SegmentError> {
         let header = OutputHeader { meta: self.meta.clone(), made };
-        let mut bytes = to_line(&header);
+        let mut bytes = json_line(&header);
         lines.for_each(|line| bytes.extend(line));
         // Taken after the slow part: a deletion waits for the write, not for the folding of events.
         let _lock = SegmentLock::for_session(journal, &self.meta.session_id)?;

@@ -191,7 +191,7 @@ fn deliver(
 /// Returns the names of the steps in the event logs of all segments.
 fn logged_steps(world: &World) -> Vec<Vec<String>> {
     let day = Day::parse("20261116").unwrap();
-    let segments = Segment::of_day(&world.root(), day).unwrap();
+    let segments = Segment::list_of_day(&world.root(), day).unwrap();
     let names = |segment: &Segment| {
         let text = fs::read_to_string(segment.folder().join("events.jsonl")).unwrap();
         let name = |line: &str| {
@@ -294,7 +294,7 @@ fn failed_epoch_is_retried_later() {
     fs::remove_file(world.root().join("20261115")).unwrap();
     retry_at(&world, &mut runtime, &[70, 670, 10_000]);
     let yesterday = Day::parse("20261115").unwrap();
-    assert_eq!(Segment::of_day(&world.root(), yesterday).unwrap().len(), 1);
+    assert_eq!(Segment::list_of_day(&world.root(), yesterday).unwrap().len(), 1);
     assert!(runtime.dreams.contains(&Dream::Segments(yesterday)));
     assert!(runtime.alarms.is_empty());
 }

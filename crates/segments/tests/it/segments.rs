@@ -188,7 +188,7 @@ fn epochs_of_one_second_have_folders() {
     assert_eq!(second.meta.segment, "080001_4");
     assert_eq!(world.claim("a").folder(), first.folder());
     assert_eq!(world.claim("b").folder(), second.folder());
-    assert_eq!(Segment::of_day(&world.root(), day()).unwrap().len(), 2);
+    assert_eq!(Segment::list_of_day(&world.root(), day()).unwrap().len(), 2);
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn deleted_session_leaves_no_files() {
     }
     world.dream(&Dream::Daily(day()), 10);
     world.delete("a");
-    let left = Segment::of_day(&world.root(), day()).unwrap();
+    let left = Segment::list_of_day(&world.root(), day()).unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].meta.session_id.as_str(), "claude:b");
     let folder = world.root().join("20261116");
@@ -505,7 +505,7 @@ fn deleted_session_gets_no_segment() {
     assert!(matches!(claimed, Err(SegmentError::Deleted(_))), "{claimed:?}");
     assert!(segment.transcribe(&world.journal).is_err());
     assert!(segment.describe(&world.journal).is_err());
-    assert_eq!(Segment::of_day(&world.root(), day()).unwrap().len(), 0);
+    assert_eq!(Segment::list_of_day(&world.root(), day()).unwrap().len(), 0);
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

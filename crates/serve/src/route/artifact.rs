@@ -33,18 +33,18 @@ pub(crate) async fn artifact(
     IdPath(id): IdPath,
 ) -> Result<Response, Refusal> {
     let body = app
-        .query(move |sources| -> Result<Vec<u8>, Refusal> {
+        .run_query(move |sources| -> Result<Vec<u8>, Refusal> {
             let journal = sources.journal();
             let artifacts = journal.artifacts();
             // Before it is read, because the whole body passes through memory.
-            if artifacts.stat(&id).map_err(refused)?.size > BODY_BYTES_MAX {
+            if artifacts.stat(&id).map_err(refuse_artifact)?.size > BODY_BYTES_MAX {
                 let told = format!("it has more than {BODY_BYTES_MAX} bytes");
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, "too_large", told));
             }
-            artifacts.read(&id).map_err(refused)
+            artifacts.read(&id).map_err(refuse_artifact)
         })
         .await?;
-    Ok(shown(body))
+    Ok(picture_response(body))
 }
 
 /// A picture in what an agent wrote for an event
@@ -64,14 +64,14 @@ pub(crate) async fn picture(
 ) -> Result<Response, Refusal> {
     let Path((id, seq, number)) =
         place.map_err(|error| Refusal::bad_argument(error.body_text()))?;
-    let found = app.query(move |sources| sources.picture(&id, seq, number)).await?;
+    let found = app.run_query(move |sources| sources.picture(&id, seq, number)).await?;
     let told = "there is no such picture, or it is no longer kept";
     let none = || Refusal::new(StatusCode::NOT_FOUND, "picture_not_found", told);
-    found.map(shown).ok_or_else(none)
+    found.map(picture_response).ok_or_else(none)
 }
 
 /// Pictures are shown; of everything else a page could only be deceived about what it is.
-fn shown(body: Vec<u8>) -> Response {
+fn picture_response(body: Vec<u8>) -> Response {
     let kind = PICTURES.iter().find(|(start, _)| body.starts_with(start));
     let (kind, how) = match kind {
         Some((_, kind)) => (*kind, "inline"),
@@ -81,7 +81,7 @@ fn shown(body: Vec<u8>) -> Response {
     (headers.map(|(name, value)| (name, HeaderValue::from_static(value))), body).into_response()
 }
 
-fn refused(error: ArtifactError) -> Refusal {
+fn refuse_artifact(error: ArtifactError) -> Refusal {
     match error {
         ArtifactError::ArtifactNotFound(_) => {
             Refusal::new(StatusCode::NOT_FOUND, "artifact_not_found", error.to_string())

@@ -46,7 +46,7 @@ enum DocumentFormat {
 }
 
 impl DocumentFormat {
-    fn wanted(self) -> (DocumentKind, &'static str, &'static str) {
+    fn document_kind(self) -> (DocumentKind, &'static str, &'static str) {
         match self {
             DocumentFormat::Markdown => (DocumentKind::Markdown, "md", "text/markdown"),
             DocumentFormat::Html => (DocumentKind::Html, "html", "text/html"),
@@ -78,7 +78,7 @@ pub(crate) async fn export(
 ) -> Result<Response, Refusal> {
     // Before the response begins: once bytes flow, an unknown id cannot become a 404.
     let info = app.query_short(move |sources| sources.journal().resolve(&id)).await?;
-    let (wanted, ending, kind) = asked.format.unwrap_or(DocumentFormat::Markdown).wanted();
+    let (wanted, ending, kind) = asked.format.unwrap_or(DocumentFormat::Markdown).document_kind();
     let redact = asked.redact.unwrap_or(false);
     let name: String = info.id.as_str().chars().map(as_file_name).collect();
     let (send, pieces) = mpsc::channel(PIECES_WAITING_MAX);
@@ -87,7 +87,7 @@ pub(crate) async fn export(
         let written = sources.export(info.id.as_str(), wanted, redact, &mut out);
         // Without this end marker the client sees that the document is incomplete.
         if written.is_ok() && out.flush().is_ok() {
-            let _ = out.put(None);
+            let _ = out.send_piece(None);
         }
     });
     copying.await?;
@@ -119,7 +119,7 @@ pub(crate) async fn handoff(
     State(app): State<AppState>,
     IdPath(id): IdPath,
 ) -> Result<Response, Refusal> {
-    let note = app.query(move |sources| sources.handoff(&id)).await?;
+    let note = app.run_query(move |sources| sources.handoff(&id)).await?;
     let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], note).into_response())
 }
@@ -132,7 +132,7 @@ pub(crate) async fn handoff(
     responses((status = OK, body = Resume), RefusalsOfOne)
 )]
 pub(crate) async fn resume(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
-    app.answer(move |sources| sources.resume(&id)).await
+    app.answer_query(move |sources| sources.resume(&id)).await
 }
 
 /// Ids have characters that some systems do not want in names of files.
@@ -151,7 +151,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn put(&mut self, piece: Option<Bytes>) -> io::Result<()> {
+    fn send_piece(&mut self, piece: Option<Bytes>) -> io::Result<()> {
         let taking = tokio::time::timeout(TAKEN_WITHIN, self.send.send(piece));
         // This is a blocking thread, so a slow reader holds up no other connection.
         let taken = self.runtime.block_on(taking).map_err(|_| io::ErrorKind::TimedOut)?;
@@ -171,7 +171,7 @@ impl Write for Pieces {
     fn flush(&mut self) -> io::Result<()> {
         match std::mem::take(&mut self.piece) {
             piece if piece.is_empty() => Ok(()),
-            piece => self.put(Some(Bytes::from(piece))),
+            piece => self.send_piece(Some(Bytes::from(piece))),
         }
     }
 }

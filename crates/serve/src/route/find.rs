@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use wire::{SearchReply, Usage};
 
-use super::{FilteredQuery, Refusals, RefusalsOfOne, limit};
+use super::{FilteredQuery, Refusals, RefusalsOfOne, page_limit};
 use crate::answer::Answer;
 use crate::server::AppState;
 use crate::sources::{SessionSelector, SourceError};
@@ -60,8 +60,8 @@ pub(crate) async fn search(
     State(app): State<AppState>,
     FilteredQuery(which, asked): FilteredQuery<SearchParams>,
 ) -> Answer {
-    let limit = limit(asked.limit)?;
-    let searching = app.answer(move |sources| -> Result<SearchReply, SourceError> {
+    let limit = page_limit(asked.limit)?;
+    let searching = app.answer_query(move |sources| -> Result<SearchReply, SourceError> {
         let session = match &asked.session {
             Some(prefix) => Some(sources.journal().resolve(prefix)?.id),
             None => None,
@@ -111,5 +111,5 @@ pub(crate) async fn usage(
     FilteredQuery(which, asked): FilteredQuery<UsageParams>,
 ) -> Answer {
     let by = asked.by.unwrap_or_else(|| "daily".to_owned());
-    app.answer(move |sources| sources.usage(&by, &which)).await
+    app.answer_query(move |sources| sources.usage(&by, &which)).await
 }

@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use super::{IdPath, QueryParams, RefusalsOfOne};
 use crate::answer::Refusal;
 use crate::auth::Revocation;
-use crate::bridge::{BusFilter, BusSubscription, bridge};
+use crate::bridge::{BusFilter, BusSubscription, bridge_page};
 use crate::follow::StreamFollower;
 use crate::server::{AppState, StreamGuard};
 use crate::socket::{SAID_BYTES_MAX, serve_socket};
@@ -33,7 +33,7 @@ pub(crate) async fn socket(
     revocation: Revocation,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let upgrade = upgrade(request, &app).await?;
+    let upgrade = upgrade_socket(request, &app).await?;
     Ok(upgrade.on_upgrade(|socket| serve_socket(socket, app, revocation)))
 }
 
@@ -60,8 +60,8 @@ pub(crate) async fn bus_socket(
 ) -> Result<Response, Refusal> {
     let origin = request.headers().get(header::ORIGIN);
     let origin = origin.and_then(|origin| origin.to_str().ok()).map(str::to_owned);
-    let upgrade = upgrade(request, &app).await?;
-    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), origin, app, revocation)))
+    let upgrade = upgrade_socket(request, &app).await?;
+    Ok(upgrade.on_upgrade(|socket| bridge_page(socket, asked.into(), origin, app, revocation)))
 }
 
 /// The bus, one way.
@@ -88,7 +88,7 @@ pub(crate) async fn bus_stream(
         };
         Some((Ok::<_, Infallible>(event), (hearing, guest)))
     });
-    Ok(sse(stream))
+    Ok(sse_response(stream))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -116,14 +116,14 @@ pub(crate) async fn session_stream(
 ) -> Result<Response, Refusal> {
     let after = last_event(&headers).or(asked.after);
     let following = StreamFollower::open(&app, Some(&id), after).await?;
-    let init = following.init().await;
+    let init = following.first_frame().await;
     let state = Streaming {
         frames: vec![init].into_iter(),
         moved: app.broadcaster().subscribe(),
         guest: RevocableStream::new(&app, revocation),
         following,
     };
-    Ok(sse(unfold(state, Streaming::next)))
+    Ok(sse_response(unfold(state, Streaming::next)))
 }
 
 /// An event stream of one follower.
@@ -143,7 +143,7 @@ impl Streaming {
             }
             if let Some(frame) = self.frames.next() {
                 let event = Event::default().data(frame.as_str());
-                let event = match seq(&frame) {
+                let event = match frame_seq(&frame) {
                     // A browser that reconnects sends the last id that it got. Frames without one
                     // leave it as it is.
                     Some(seq) => event.id(seq.to_string()),
@@ -180,17 +180,19 @@ impl RevocableStream {
         tokio::select! {
             // In this order (`biased`): on a busy bus the other branch is always ready too.
             biased;
-            () = self.revocation.wait() => None,
+            () = self.revocation.wait_revoked() => None,
             got = wanted => Some(got),
         }
     }
 }
 
-fn sse(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+fn sse_response(
+    stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> Response {
     Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
 }
 
-async fn upgrade(request: Request, app: &AppState) -> Result<WebSocketUpgrade, Refusal> {
+async fn upgrade_socket(request: Request, app: &AppState) -> Result<WebSocketUpgrade, Refusal> {
     let (mut parts, _) = request.into_parts();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, app).await;
     let upgrade = upgrade.map_err(|error| {
@@ -209,7 +211,7 @@ fn last_event(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// The number by which a follower that comes back goes on.
-fn seq(frame: &str) -> Option<u64> {
+fn frame_seq(frame: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Framed {
         event: Numbered,
@@ -247,7 +249,7 @@ mod tests {
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let began = Instant::now();
-            let mut body = sse(pending()).into_body().into_data_stream();
+            let mut body = sse_response(pending()).into_body().into_data_stream();
             for number in 1..4 {
                 assert_eq!(&body.next().await.unwrap().unwrap()[..], b":\n\n");
                 assert_eq!(began.elapsed().as_secs(), number * 20);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::{Messages, Page, RecordedEvent, SessionMessage};
 
-use super::{IdPath, QueryParams, RefusalsOfOne, limit};
+use super::{IdPath, QueryParams, RefusalsOfOne, page_limit};
 use crate::answer::{Answer, Refusal};
 use crate::server::AppState;
 
@@ -59,12 +59,12 @@ pub(crate) async fn events(
     IdPath(id): IdPath,
     QueryParams(asked): QueryParams<EventsParams>,
 ) -> Answer {
-    let limit = limit(asked.limit)?;
+    let limit = page_limit(asked.limit)?;
     if asked.text_max.is_some_and(|chars| chars < TEXT_CHARS_MIN) {
         let told = format!("`text_max` is a number from {TEXT_CHARS_MIN} on");
         return Err(Refusal::bad_argument(told));
     }
-    let reading = app.answer(move |sources| {
+    let reading = app.answer_query(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&id)?.id;
         let behind = Selection::after(asked.after.unwrap_or(0));
@@ -78,7 +78,7 @@ pub(crate) async fn events(
             Some(chars) => RecordedEvent::cut(event, chars),
         };
         let len = |event: &RecordedEvent| event.get().len();
-        let mut page = page(journal.events(&id, selection)?, limit, shape, len)?;
+        let mut page = collect_page(journal.events(&id, selection)?, limit, shape, len)?;
         if asked.before.is_some() {
             page.items.reverse();
         }
@@ -110,14 +110,15 @@ pub(crate) async fn messages(
     State(app): State<AppState>,
     QueryParams(asked): QueryParams<MessagesParams>,
 ) -> Answer {
-    let (after, limit) = (asked.after.unwrap_or(0), limit(asked.limit)?);
-    let reading = app.answer(move |sources| {
+    let (after, limit) = (asked.after.unwrap_or(0), page_limit(asked.limit)?);
+    let reading = app.answer_query(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&asked.session)?.id;
         let kinds = ROLES.iter().map(|(kind, _)| kind.clone());
         let events = journal.events(&id, Selection::after(after).of_kinds(kinds))?;
         let len = |message: &Option<SessionMessage>| message.as_ref().map_or(0, |it| it.text.len());
-        let Page { items, next } = page(events, limit, |event| message(&event), len)?;
+        let Page { items, next } =
+            collect_page(events, limit, |event| session_message(&event), len)?;
         let items = items.into_iter().flatten().collect();
         Ok::<_, ReadError>(Messages { session_id: id, items, next })
     });
@@ -125,7 +126,7 @@ pub(crate) async fn messages(
 }
 
 /// So many of these events in some shape, and where to go on if there are more.
-fn page<T>(
+fn collect_page<T>(
     mut events: impl Iterator<Item = Result<Event, ReadError>>,
     limit: usize,
     shape: impl Fn(Event) -> T,
@@ -146,7 +147,7 @@ fn page<T>(
     Ok(Page { items, next: has_more.then(|| last.to_string()) })
 }
 
-fn message(event: &Event) -> Option<SessionMessage> {
+fn session_message(event: &Event) -> Option<SessionMessage> {
     let (_, role) = ROLES.iter().find(|(kind, _)| *kind == event.kind)?;
     // An event without a text of its own, such as a tool call, is told by the texts that search
     // looks at.

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use wire::{Adapter, Facets, Happening, Page, Session, WorkReport};
 
-use super::{FilteredQuery, IdPath, NoParams, PageParams, Refusals, RefusalsOfOne, limit};
+use super::{FilteredQuery, IdPath, NoParams, PageParams, Refusals, RefusalsOfOne, page_limit};
 use crate::answer::Answer;
 use crate::server::AppState;
 use crate::sources::{PageRequest, SessionSelector};
@@ -20,8 +20,8 @@ pub(crate) async fn feed(
     State(app): State<AppState>,
     FilteredQuery(which, asked): FilteredQuery<PageParams>,
 ) -> Answer {
-    let wanted = PageRequest { which, after: asked.after, limit: limit(asked.limit)? };
-    app.answer(move |sources| sources.feed(&wanted)).await
+    let wanted = PageRequest { which, after: asked.after, limit: page_limit(asked.limit)? };
+    app.answer_query(move |sources| sources.feed(&wanted)).await
 }
 
 /// How the work went: turns, waiting, tests that had to be fixed, faults
@@ -35,7 +35,7 @@ pub(crate) async fn activity(
     State(app): State<AppState>,
     FilteredQuery(which, _): FilteredQuery<NoParams>,
 ) -> Answer {
-    app.answer(move |sources| sources.work(&which)).await
+    app.answer_query(move |sources| sources.work(&which)).await
 }
 
 /// What there is to choose from: agents and projects
@@ -45,7 +45,7 @@ pub(crate) async fn activity(
     responses((status = OK, body = Facets), Refusals)
 )]
 pub(crate) async fn facets(State(app): State<AppState>) -> Answer {
-    app.answer(|sources| sources.facets()).await
+    app.answer_query(|sources| sources.facets()).await
 }
 
 /// A session with those it comes from and those that came from it
@@ -56,7 +56,7 @@ pub(crate) async fn facets(State(app): State<AppState>) -> Answer {
     responses((status = OK, body = Page<Session>), RefusalsOfOne)
 )]
 pub(crate) async fn family(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
-    app.answer(move |sources| sources.family(&id).map(Page::whole)).await
+    app.answer_query(move |sources| sources.family(&id).map(Page::whole)).await
 }
 
 /// How it stands with each agent: where it is looked, what was found, and its hooks
@@ -66,5 +66,5 @@ pub(crate) async fn family(State(app): State<AppState>, IdPath(id): IdPath) -> A
     responses((status = OK, body = Page<Adapter>), Refusals)
 )]
 pub(crate) async fn capture(State(app): State<AppState>) -> Answer {
-    app.answer(|sources| sources.adapters().map(Page::whole)).await
+    app.answer_query(|sources| sources.adapters().map(Page::whole)).await
 }

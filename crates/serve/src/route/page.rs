@@ -49,7 +49,7 @@ pub(crate) async fn login(
         let cookie = readmitting.await?;
         // A browser that was sent here from another name shows its new cookie only to what this
         // page itself leads to.
-        let onward = HeaderValue::from_str(&format!("0; url={}", view(&asked.to)));
+        let onward = HeaderValue::from_str(&format!("0; url={}", view_path(&asked.to)));
         let onward = onward.unwrap_or(HeaderValue::from_static("0; url=/"));
         return Ok(([(header::SET_COOKIE, cookie), (header::REFRESH, onward)], "").into_response());
     }
@@ -90,7 +90,7 @@ pub(crate) async fn come_back(
 }
 
 /// A path of the page, or its beginning for anything else.
-fn view(path: &str) -> &str {
+fn view_path(path: &str) -> &str {
     // The path goes into a `Refresh` header: without quotes, commas and semicolons it cannot leave
     // its place there.
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?&=+:@*!()".contains(&byte);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::{Approval, Page, RecentActivity, Session, Status, StatusSummary};
 
-use super::{FilteredQuery, IdPath, PageParams, QueryParams, Refusals, RefusalsOfOne, limit};
+use super::{FilteredQuery, IdPath, PageParams, QueryParams, Refusals, RefusalsOfOne, page_limit};
 use crate::answer::Answer;
 use crate::server::AppState;
 use crate::sources::{PageRequest, SessionSelector, SourceError, Sources};
@@ -24,8 +24,8 @@ pub(crate) async fn sessions(
     State(app): State<AppState>,
     FilteredQuery(which, asked): FilteredQuery<PageParams>,
 ) -> Answer {
-    let wanted = PageRequest { which, after: asked.after, limit: limit(asked.limit)? };
-    app.answer(move |sources| sources.sessions(&wanted)).await
+    let wanted = PageRequest { which, after: asked.after, limit: page_limit(asked.limit)? };
+    app.answer_query(move |sources| sources.sessions(&wanted)).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -52,7 +52,7 @@ pub(crate) async fn session(
         let session = sources.session(&id)?;
         Ok::<_, SourceError>(session.cut(TURNS_MAX, asked.text_max))
     };
-    app.answer(told).await
+    app.answer_query(told).await
 }
 
 /// What it does now, what it did lately, what was last asked
@@ -63,7 +63,7 @@ pub(crate) async fn session(
     responses((status = OK, body = StatusSummary), RefusalsOfOne)
 )]
 pub(crate) async fn summary(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
-    app.answer(move |sources| sources.explain(&id).map(|status| status.summary)).await
+    app.answer_query(move |sources| sources.explain(&id).map(|status| status.summary)).await
 }
 
 /// The newest part of a session at a glance: events, words, turns
@@ -74,7 +74,7 @@ pub(crate) async fn summary(State(app): State<AppState>, IdPath(id): IdPath) -> 
     responses((status = OK, body = RecentActivity), RefusalsOfOne)
 )]
 pub(crate) async fn recent(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
-    app.answer(move |sources| sources.recent(&id)).await
+    app.answer_query(move |sources| sources.recent(&id)).await
 }
 
 /// What sessions are doing that were active lately
@@ -84,7 +84,7 @@ pub(crate) async fn recent(State(app): State<AppState>, IdPath(id): IdPath) -> A
     responses((status = OK, body = Page<Status>), Refusals)
 )]
 pub(crate) async fn status(State(app): State<AppState>) -> Answer {
-    app.answer(|sources| sources.statuses().map(Page::whole)).await
+    app.answer_query(|sources| sources.statuses().map(Page::whole)).await
 }
 
 /// The sessions that want somebody, the most urgent first
@@ -94,7 +94,7 @@ pub(crate) async fn status(State(app): State<AppState>) -> Answer {
     responses((status = OK, body = Page<Status>), Refusals)
 )]
 pub(crate) async fn attention(State(app): State<AppState>) -> Answer {
-    app.answer(|sources| sources.wanting().map(Page::whole)).await
+    app.answer_query(|sources| sources.waiting_for_user().map(Page::whole)).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -117,7 +117,7 @@ pub(crate) async fn approvals(
     QueryParams(asked): QueryParams<ApprovalsParams>,
 ) -> Answer {
     let is_pending = asked.pending == Some(true);
-    app.answer(move |sources| sources.approvals(is_pending).map(Page::whole)).await
+    app.answer_query(move |sources| sources.approvals(is_pending).map(Page::whole)).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -139,5 +139,5 @@ pub(crate) async fn explain(
     State(app): State<AppState>,
     QueryParams(asked): QueryParams<ExplainParams>,
 ) -> Answer {
-    app.answer(move |sources| sources.explain(&asked.session)).await
+    app.answer_query(move |sources| sources.explain(&asked.session)).await
 }

@@ -13,27 +13,27 @@ use crate::server::AppState;
 pub(crate) const EXPORT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) async fn logs(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(OtlpSignal::Logs, app, headers, body).await
+    take_export(OtlpSignal::Logs, app, headers, body).await
 }
 
 pub(crate) async fn traces(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(OtlpSignal::Traces, app, headers, body).await
+    take_export(OtlpSignal::Traces, app, headers, body).await
 }
 
 pub(crate) async fn metrics(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(OtlpSignal::Metrics, app, headers, body).await
+    take_export(OtlpSignal::Metrics, app, headers, body).await
 }
 
 type Taken = Result<Response, Refusal>;
 
-async fn take(
+async fn take_export(
     signal: OtlpSignal,
     State(app): State<AppState>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Taken {
     let (encoding, kind) = encoding(&headers)?;
-    app.query(move |sources| sources.telemetry(signal, encoding, &body)).await?;
+    app.run_query(move |sources| sources.telemetry(signal, encoding, &body)).await?;
     // All of it was taken: an answer without members, in the encoding of the question.
     let nothing = match encoding {
         OtlpEncoding::Json => "{}",

@@ -397,7 +397,7 @@ impl Sources for Made {
         Ok(vec![status("a", "running", 0)])
     }
 
-    fn wanting(&self) -> Result<Vec<wire::Status>, SourceError> {
+    fn waiting_for_user(&self) -> Result<Vec<wire::Status>, SourceError> {
         self.statuses()
     }
 
@@ -499,7 +499,7 @@ impl Sources for Made {
         self.watchers.store(watchers, Ordering::SeqCst);
     }
 
-    fn refused(&self, refused: &BusRefused) {
+    fn bus_refused(&self, refused: &BusRefused) {
         self.refused.lock().unwrap().push(refused.clone());
     }
 }

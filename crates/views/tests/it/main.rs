@@ -16,8 +16,8 @@ use proptest::prelude::{ProptestConfig, proptest};
 use serde_json::json;
 use tempfile::TempDir;
 use views::{
-    FreshViews, ViewCache, catch_up, current, current_if_exists, load_saved, prepare, save_all,
-    save_current,
+    FreshViews, ViewCache, catch_up, current_if_exists, load_current, load_saved, prepare_state,
+    save_all, save_current,
 };
 
 fn journal_in(folder: &TempDir) -> Journal {
@@ -65,7 +65,7 @@ fn check<P: Projection + Clone + PartialEq + std::fmt::Debug>(lengths: &[u64]) {
         (from..to).for_each(|number| fresh.apply(&journal, number + 1, &draft("s", number)));
         let expected: P = from_log(&journal, &session);
         assert_eq!(*cache.get(&journal, &session).unwrap(), expected, "held");
-        assert_eq!(current::<P>(&journal, &session).unwrap(), expected, "from what is saved");
+        assert_eq!(load_current::<P>(&journal, &session).unwrap(), expected, "from what is saved");
         fresh.save(&journal, [&session.id]).unwrap();
         let saved = load_saved::<P>(&journal, &session.id).unwrap();
         assert_eq!(catch_up(&journal, &session, saved).unwrap(), expected, "saved by the recorder");
@@ -124,13 +124,13 @@ fn readers_save_only_what_took_long() {
         load_saved::<Turns>(&journal, &session.id).unwrap().map(|turns| turns.seq())
     };
     let session = record(&journal, "s", 0..6);
-    current::<Turns>(&journal, &session).unwrap();
+    load_current::<Turns>(&journal, &session).unwrap();
     assert_eq!(saved_seq(&session), None);
     let session = record(&journal, "s", 6..3_000);
-    prepare::<Turns>(&journal, &session).unwrap();
+    prepare_state::<Turns>(&journal, &session).unwrap();
     assert_eq!(saved_seq(&session), Some(3_000));
     let session = record(&journal, "s", 3_000..3_002);
-    prepare::<Turns>(&journal, &session).unwrap();
+    prepare_state::<Turns>(&journal, &session).unwrap();
     assert_eq!(saved_seq(&session), Some(3_000), "it is near enough");
 }
 
@@ -155,7 +155,7 @@ fn an_older_log_gets_its_own_saved_state() {
     let longer = record(&other, "s", 0..3_000);
     let session = record(&journal, "s", 0..2_100);
     save_all(&journal, [(session.id.clone(), from_log::<Turns>(&other, &longer))]).unwrap();
-    current::<Turns>(&journal, &session).unwrap();
+    load_current::<Turns>(&journal, &session).unwrap();
     let saved = load_saved::<Turns>(&journal, &session.id).unwrap().unwrap();
     assert_eq!(saved, from_log(&journal, &session), "else it would be continued beyond 3,000");
 }

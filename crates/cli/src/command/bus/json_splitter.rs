@@ -52,7 +52,7 @@ impl JsonSplitter {
     }
 
     /// Returns all texts of a whole stream.
-    pub(super) fn all(mut self, bytes: &[u8]) -> Vec<JsonText> {
+    pub(super) fn split_all(mut self, bytes: &[u8]) -> Vec<JsonText> {
         let mut texts = self.feed(bytes);
         texts.extend(self.finish());
         texts

@@ -21,7 +21,7 @@ pub(crate) struct ListenArgs {
     events: Vec<String>,
     /// Start behind this position of the journal, or at `now`. Recorded messages come first, and
     /// none is missed
-    #[arg(long, value_name = "POSITION", value_parser = begin)]
+    #[arg(long, value_name = "POSITION", value_parser = parse_start)]
     from: Option<StartPosition>,
     /// Indent the messages
     #[arg(long, short)]
@@ -30,7 +30,7 @@ pub(crate) struct ListenArgs {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Stop with exit code 1 after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
     /// Stop with exit code 3 if no bus is running, instead of waiting
     #[arg(long)]
@@ -48,12 +48,12 @@ impl ListenArgs {
         let client = Client::start(path, settings)?;
         // From here on Ctrl-C ends the client, and with that the wait below.
         let signaled = end_on_signal(&client)?;
-        let heard = self.hear(path, &client, output);
+        let heard = self.print_messages(path, &client, output);
         signaled.close();
         heard
     }
 
-    fn hear(
+    fn print_messages(
         &self,
         path: &Path,
         client: &Client,
@@ -69,7 +69,7 @@ impl ListenArgs {
             };
             match item {
                 ClientEvent::Message(message) => {
-                    self.print(&message, output)?;
+                    self.print_message(&message, output)?;
                     left -= 1;
                 }
                 // The client connects again by itself.
@@ -104,7 +104,7 @@ impl ListenArgs {
         Ok(Completion::Success)
     }
 
-    fn print(&self, message: &Message, output: &mut CliOutput) -> Result<(), CliError> {
+    fn print_message(&self, message: &Message, output: &mut CliOutput) -> Result<(), CliError> {
         if self.pretty && !output.json() {
             output.line(message.pretty(is_hostile))?;
         } else {
@@ -116,7 +116,7 @@ impl ListenArgs {
     }
 }
 
-fn begin(text: &str) -> Result<StartPosition, String> {
+fn parse_start(text: &str) -> Result<StartPosition, String> {
     match text {
         "now" => Ok(StartPosition::Now),
         text => {
@@ -126,7 +126,7 @@ fn begin(text: &str) -> Result<StartPosition, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds)
         .ok()

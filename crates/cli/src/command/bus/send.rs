@@ -36,13 +36,17 @@ impl SendArgs {
         if self.words.is_empty() && !io::stdin().is_terminal() {
             return send_stdin(path, output);
         }
-        send(path, &message(&self.words)?, output)?;
+        send_message(path, &build_message(&self.words)?, output)?;
         output.note("Sent");
         Ok(Completion::Success)
     }
 }
 
-pub(super) fn send(path: &Path, message: &Message, output: &mut CliOutput) -> Result<(), CliError> {
+pub(super) fn send_message(
+    path: &Path,
+    message: &Message,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     match bus::send(path, std::slice::from_ref(message)) {
         SendOutcome::Delivered => Ok(()),
         SendOutcome::Written => {
@@ -82,7 +86,7 @@ fn send_stdin(path: &Path, output: &mut CliOutput) -> Result<Completion, CliErro
         };
         for text in whole {
             let parsed = Message::parse(&text.bytes);
-            send(path, &parsed.map_err(|fault| bad(text.line, fault, sent))?, output)?;
+            send_message(path, &parsed.map_err(|fault| bad(text.line, fault, sent))?, output)?;
             sent += 1;
         }
         // A text that never ends would take all memory.
@@ -101,13 +105,13 @@ fn send_stdin(path: &Path, output: &mut CliOutput) -> Result<Completion, CliErro
 }
 
 /// Builds the message from the arguments.
-fn message(words: &[String]) -> Result<Message, CliError> {
+fn build_message(words: &[String]) -> Result<Message, CliError> {
     let bad = |told: String| CliError::new("bad_message", told);
     match words {
         [first, ..] if first.starts_with('{') => {
             let text = words.join(" ");
             // A message must be one line, so line breaks between its parts become spaces.
-            let texts = JsonSplitter::new().all(text.as_bytes());
+            let texts = JsonSplitter::new().split_all(text.as_bytes());
             let [text] = texts.as_slice() else {
                 return Err(bad("not a single JSON object".to_owned()));
             };
@@ -116,7 +120,7 @@ fn message(words: &[String]) -> Result<Message, CliError> {
         [tract, event, fields @ ..] => {
             let mut draft = Draft::new(tract, event);
             for word in fields {
-                draft = field(draft, word)?;
+                draft = add_field(draft, word)?;
             }
             Ok(draft.build()?)
         }
@@ -125,7 +129,7 @@ fn message(words: &[String]) -> Result<Message, CliError> {
     }
 }
 
-fn field(draft: Draft, word: &str) -> Result<Draft, CliError> {
+fn add_field(draft: Draft, word: &str) -> Result<Draft, CliError> {
     let refused = |why: &str| CliError::new("bad_message", format!("`{word}` {why}"));
     let (name, value) = word.split_once('=').ok_or_else(|| refused("is not KEY=VALUE"))?;
     match name {

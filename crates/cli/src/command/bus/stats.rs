@@ -30,7 +30,7 @@ const NAME_MAX: usize = 24;
 impl StatsArgs {
     pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
         // Once before the loop, so that a missing bus fails at once.
-        print(&bus::query_stats(path)?, output)?;
+        print_stats(&bus::query_stats(path)?, output)?;
         if !self.watch {
             return Ok(Completion::Success);
         }
@@ -42,13 +42,13 @@ impl StatsArgs {
             drop(stopped);
         });
         while stop.recv_timeout(EVERY) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            print(&bus::query_stats(path)?, output)?;
+            print_stats(&bus::query_stats(path)?, output)?;
         }
         Ok(Completion::Success)
     }
 }
 
-fn print(stats: &Message, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_stats(stats: &Message, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         output.line(stats.ascii_line())?;
         return output.flush();
@@ -82,21 +82,21 @@ fn print(stats: &Message, output: &mut CliOutput) -> Result<(), CliError> {
             one_line(client["state"].as_str().unwrap_or("-"), NAME_MAX),
         ))?;
     }
-    for (name, count) in counts(&stats["messages"]) {
+    for (name, count) in nonzero_counts(&stats["messages"]) {
         let bytes = number(&stats["bytes"][&name]);
         output.line(format!(
             "{count:>10} messages, {bytes:>12} bytes of {}",
             one_line(&name, NAME_MAX)
         ))?;
     }
-    for (reason, count) in counts(&stats["ignored"]) {
+    for (reason, count) in nonzero_counts(&stats["ignored"]) {
         output.line(format!("{count:>10} lines not relayed: {}", one_line(&reason, NAME_MAX)))?;
     }
     output.flush()
 }
 
 /// Returns the counts that are not zero.
-fn counts(map: &Value) -> Vec<(String, u64)> {
+fn nonzero_counts(map: &Value) -> Vec<(String, u64)> {
     let entries = map.as_object().into_iter().flatten();
     let counts = entries.map(|(name, count)| (name.clone(), count.as_u64().unwrap_or(0)));
     counts.filter(|(_, count)| *count > 0).collect()

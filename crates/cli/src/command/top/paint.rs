@@ -102,14 +102,14 @@ fn selected_style() -> Style {
 }
 
 /// Draws everything; returns what fit on the screen.
-pub(super) fn paint(state: &TopState, theme: &Theme, frame: &mut Frame<'_>) -> VisibleLines {
+pub(super) fn paint_screen(state: &TopState, theme: &Theme, frame: &mut Frame<'_>) -> VisibleLines {
     // The foot first: its height depends on the note, and the body takes the rest.
-    let foot_lines = footer(state, frame.area().width as usize);
+    let foot_lines = footer_lines(state, frame.area().width as usize);
     let foot_rows = Constraint::Length(foot_lines.len() as u16);
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), foot_rows])
             .areas(frame.area());
-    frame.render_widget(header(state, theme, head.width as usize), head);
+    frame.render_widget(header_line(state, theme, head.width as usize), head);
     let shown = match &state.view {
         TopView::List => draw_list(state, theme, body, frame),
         TopView::Transcript(transcript) => draw_transcript(transcript, theme, body, frame),
@@ -125,7 +125,7 @@ pub(super) fn paint(state: &TopState, theme: &Theme, frame: &mut Frame<'_>) -> V
     shown
 }
 
-fn header(state: &TopState, theme: &Theme, width: usize) -> Line<'static> {
+fn header_line(state: &TopState, theme: &Theme, width: usize) -> Line<'static> {
     let mut spans = vec![Span::styled("hansard", bold_style()), Span::raw("  ")];
     match &state.view {
         TopView::List => {
@@ -161,12 +161,12 @@ fn header(state: &TopState, theme: &Theme, width: usize) -> Line<'static> {
 }
 
 /// Returns the footer: one line, or as many as a note needs, so that a command can be copied whole.
-fn footer(state: &TopState, width: usize) -> Vec<Line<'static>> {
+fn footer_lines(state: &TopState, width: usize) -> Vec<Line<'static>> {
     let line = match (state.typing, &state.note) {
         (Some(Typing::Filter), _) => Line::from(format!("/{}_", state.filter)),
         (Some(Typing::Search), _) => Line::from(format!("search: {}_", state.words)),
         (None, Some(note)) => {
-            let lines = wrap(note, width).into_iter().take(NOTE_ROWS_MAX);
+            let lines = wrap_text(note, width).into_iter().take(NOTE_ROWS_MAX);
             return lines.map(|line| Line::styled(line, bold_style())).collect();
         }
         (None, None) if matches!(state.view, TopView::List) && !state.filter.is_empty() => {
@@ -300,7 +300,9 @@ fn detail_lines(row: &SessionRow, used: Option<&String>, width: usize) -> Vec<Li
             Weight::Plain => Style::new(),
             Weight::Aside => dim_style(),
         };
-        lines.extend(wrap(&detail.text, width).into_iter().map(|line| Line::styled(line, style)));
+        lines.extend(
+            wrap_text(&detail.text, width).into_iter().map(|line| Line::styled(line, style)),
+        );
     }
     lines
 }
@@ -313,8 +315,9 @@ fn draw_transcript(
     frame: &mut Frame<'_>,
 ) -> VisibleLines {
     let (room, width) = (area.height as usize, area.width as usize);
-    let rows =
-        |spoken: &TranscriptLine| wrap(&spoken.text, width.saturating_sub(VOICE_COLUMNS)).len();
+    let rows = |spoken: &TranscriptLine| {
+        wrap_text(&spoken.text, width.saturating_sub(VOICE_COLUMNS)).len()
+    };
     let first = transcript.scroll_position().unwrap_or_else(|| {
         // Following: count lines from the end, until the next would not fit whole.
         let mut left = room;
@@ -337,7 +340,7 @@ fn draw_transcript(
         // Counted in lines of the transcript, not in rows: scrolling moves by these.
         count += 1;
         let style = theme.speaker_style(spoken.voice);
-        let pieces = wrap(&spoken.text, width.saturating_sub(VOICE_COLUMNS));
+        let pieces = wrap_text(&spoken.text, width.saturating_sub(VOICE_COLUMNS));
         for (number, piece) in pieces.into_iter().enumerate() {
             // The speaker stands only before the first row of its first line.
             let is_first = number == 0 && spoken.is_first;
@@ -433,7 +436,7 @@ fn pad_to(text: &str, width: usize) -> String {
 }
 
 /// Wraps a text to this many columns, between words where possible.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -470,10 +473,10 @@ mod tests {
 
     #[test]
     fn wrap_breaks_only_long_words() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrap("", 4), [""]);
-        assert_eq!(wrap("針検索 a", 4), ["針検", "索 a"]);
+        assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap_text("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap_text("", 4), [""]);
+        assert_eq!(wrap_text("針検索 a", 4), ["針検", "索 a"]);
     }
 
     #[test]

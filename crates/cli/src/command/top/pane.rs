@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Switches to the terminal of a process; returns a note for the user.
-pub(super) fn go_to(pid: Option<u32>) -> String {
+pub(super) fn switch_to_terminal(pid: Option<u32>) -> String {
     let Some(pid) = pid else { return "its process is unknown".to_owned() };
     let Some(terminal) = terminal_of(pid) else {
         return format!("process {pid} has no terminal");
     };
-    let Some(pane) = pane_of(&terminal.display().to_string()) else {
+    let Some(pane) = find_pane(&terminal.display().to_string()) else {
         return format!("it runs on {} (pid {pid}), which is not a tmux pane", terminal.display());
     };
     // Outside tmux there is no client to switch, so the user gets the command.
     if std::env::var_os("TMUX").is_none() {
         return format!("tmux attach -t {pane}");
     }
-    match tmux(&["switch-client", "-t", &pane]) {
+    match run_tmux(&["switch-client", "-t", &pane]) {
         Some(_) => format!("switched to {pane}"),
         None => format!("tmux cannot switch to {pane}"),
     }
@@ -32,8 +32,8 @@ fn terminal_of(pid: u32) -> Option<PathBuf> {
     (0..3).filter_map(of).find(is_terminal)
 }
 
-fn pane_of(terminal: &str) -> Option<String> {
-    let panes = tmux(&[
+fn find_pane(terminal: &str) -> Option<String> {
+    let panes = run_tmux(&[
         "list-panes",
         "-a",
         "-F",
@@ -45,7 +45,7 @@ fn pane_of(terminal: &str) -> Option<String> {
 }
 
 /// Runs tmux; returns its output if it succeeded.
-fn tmux(words: &[&str]) -> Option<String> {
+fn run_tmux(words: &[&str]) -> Option<String> {
     let answer = Command::new("tmux").args(words).output().ok()?;
     answer.status.success().then(|| String::from_utf8_lossy(&answer.stdout).into_owned())
 }

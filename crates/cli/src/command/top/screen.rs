@@ -56,7 +56,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Rings the bell.
-    pub(super) fn ring(&mut self) -> io::Result<()> {
+    pub(super) fn ring_bell(&mut self) -> io::Result<()> {
         let backend = self.terminal.backend_mut();
         backend.write_all(b"\x07")?;
         io::Write::flush(backend)

@@ -3,7 +3,7 @@
 use event::payload::{ToolCall, ToolResult};
 use event::{Event, Kind, SessionId};
 
-use crate::output::{one_line, plain};
+use crate::output::{escape_controls, one_line};
 
 /// Lines of tool output or thinking. The rest is counted.
 const ASIDE_LINES_MAX: usize = 6;
@@ -148,7 +148,7 @@ pub(super) fn transcript_lines(event: &Event) -> Vec<TranscriptLine> {
         _ => return Vec::new(),
     };
     // Escaped before it is cut into lines: a transcript may hold any control character.
-    let text = plain(text.trim_end());
+    let text = escape_controls(text.trim_end());
     let count = text.lines().count();
     let mut lines: Vec<TranscriptLine> = text
         .lines()

@@ -11,7 +11,7 @@ use crate::output::CliOutput;
 use crate::world;
 
 /// Starts a daemon, waits until it is ready, and prints what it printed.
-pub(super) fn start(
+pub(super) fn start_daemon(
     home: Option<&Path>,
     global: &Global,
     output: &mut CliOutput,
@@ -19,7 +19,7 @@ pub(super) fn start(
     // The same program, also if `PATH` has another version.
     let mut command = Command::new(std::env::current_exe()?);
     // Absolute: the daemon runs in `/`.
-    command.arg("--journal").arg(std::path::absolute(world::folder(global)?)?);
+    command.arg("--journal").arg(std::path::absolute(world::journal_folder(global)?)?);
     // As JSON, so that the one line of readiness can be parsed.
     command.args(["--json", "up"]);
     if let Some(home) = home {
@@ -41,7 +41,7 @@ pub(super) fn start(
     // The first line means that the bus answers; an end without one means failure.
     BufReader::new(stdout).read_line(&mut line)?;
     if line.is_empty() {
-        return Err(refused(child)?);
+        return Err(daemon_error(child)?);
     }
     if output.json() {
         output.line(line.trim_end())?;
@@ -53,7 +53,7 @@ pub(super) fn start(
 }
 
 /// Returns the daemon's own error.
-fn refused(mut child: Child) -> Result<CliError, CliError> {
+fn daemon_error(mut child: Child) -> Result<CliError, CliError> {
     let mut words = String::new();
     if let Some(mut stderr) = child.stderr.take() {
         stderr.read_to_string(&mut words)?;

@@ -25,7 +25,7 @@ struct InstallReport {
     command: String,
 }
 
-pub(in crate::command) fn install(
+pub(in crate::command) fn install_unit(
     global: &Global,
     output: &mut CliOutput,
 ) -> Result<Completion, CliError> {
@@ -37,7 +37,7 @@ pub(in crate::command) fn install(
         None => None,
     };
     let manager = ServiceManager::of_this_system()?;
-    let text = manager.text(&program, journal.as_deref());
+    let text = manager.unit_text(&program, journal.as_deref());
     let path = manager.path;
     // Unchanged files keep their time, and the user need not reload.
     let changed = fs::read_to_string(&path).ok().as_deref() != Some(&text);
@@ -105,14 +105,15 @@ impl ServiceManager {
     fn of_this_system() -> Result<ServiceManager, CliError> {
         if cfg!(target_os = "macos") {
             // By convention the file is named after the label.
-            let path = world::home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
+            let path =
+                world::home_folder()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
             return Ok(ServiceManager { kind: ManagerKind::Launchd, path });
         }
         let path = world::config_home()?.join("systemd/user/hansard.service");
         Ok(ServiceManager { kind: ManagerKind::Systemd, path })
     }
 
-    fn text(&self, program: &Path, journal: Option<&Path>) -> String {
+    fn unit_text(&self, program: &Path, journal: Option<&Path>) -> String {
         match self.kind {
             ManagerKind::Systemd => systemd_unit(program, journal),
             ManagerKind::Launchd => launchd_plist(program, journal),

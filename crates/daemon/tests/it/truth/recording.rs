@@ -13,7 +13,7 @@ use projection::status::{Life, ProcessEvidence, StatusState};
 use projection::{Facts, Projection};
 use serde::Deserialize;
 use tempfile::TempDir;
-use views::current;
+use views::load_current;
 
 use super::hooks;
 use super::timeline::{Timeline, time};
@@ -66,7 +66,7 @@ impl Recording {
         let clock = || Time::from_millis(NOW);
         let policy = RecordingPolicy::default();
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
-        ingest.once(&StopFlag::default(), &mut |_| {}).unwrap();
+        ingest.ingest_all(&StopFlag::default(), &mut |_| {}).unwrap();
         let listed = journal.sessions(&SessionFilter::default(), None, 100).unwrap();
         let own = listed.items.into_iter().filter(|info| info.mode() != Some(&SessionMode::Child));
         let sessions = own.map(|info| Played::new(&journal, info, &files)).collect();
@@ -141,7 +141,7 @@ impl Recording {
 
 impl Played {
     fn new(journal: &Journal, info: SessionInfo, files: &[FileChange]) -> Played {
-        let facts: Facts = current(journal, &info).unwrap();
+        let facts: Facts = load_current(journal, &info).unwrap();
         let id = info.provider_session_id.clone().unwrap();
         let short: String = id.chars().take(8).collect();
         let is_its = |change: &&FileChange| {
