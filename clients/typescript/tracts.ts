@@ -85,14 +85,14 @@ export interface Tracts {
     };
     agent_updated: {
       agent_id: string;
-      session_id: string;
-      provider: string;
+      session_id?: string;
+      provider?: string;
       name?: string;
       facet?: string;
       hosted: boolean;
       turn_id?: string;
-      event_id: string;
-      seq: number;
+      event_id?: string;
+      seq?: number;
       position?: number;
       agent?: string;
       status?: string;

@@ -288,12 +288,12 @@ of_session! {
     CORTEX_THINKING "summary model?"
     CORTEX_TOOL_START "tool args{} call_id"
     CORTEX_TOOL_END "tool args{}? call_id result ok!"
-    CORTEX_UPDATED "agent? status? from? reason? confidence? approval{}? settings{}?"
     CORTEX_INFO "kind message? severity?"
 }
 
-/// The end of a run. A requested run that never started has no session and no events.
-macro_rules! of_end {
+/// The end of a run, or another status of it. A requested run that never started has no session,
+/// and what the daemon saw without an event has no event.
+macro_rules! of_run {
     ($($name:ident $fields:literal)*) => {
         $(const $name: &str = concat!(
             "agent_id session_id? provider? name? facet? hosted! turn_id? event_id? seq#? ",
@@ -302,7 +302,8 @@ macro_rules! of_end {
     };
 }
 
-of_end! {
+of_run! {
+    CORTEX_UPDATED "agent? status? from? reason? confidence? approval{}? settings{}?"
     CORTEX_FINISH "result? outcome usage{}? cost#? skipped?"
     CORTEX_ERROR "error? outcome exit_code#? partial_text_tail? trace?"
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use capture::{IngestSummary, SourceIndex, StopFlag, WatchStopper};
 use ingest::{Caught, HookIngest, Import, Ingest, IngestError, store_queue};
-use journal::{AppendError, ClaimError, SubscriptionWaker};
+use journal::{AppendError, ClaimError};
 use wire::Backlog;
 
 use crate::context::DaemonContext;
@@ -321,14 +321,14 @@ impl CaptureWorker {
         let Recorder { context, publisher } = recorder;
         let DaemonContext { log, hook_queue, health, .. } = context;
         // One flag and one waker end the publisher; the watcher of files has its own stopper.
-        let (is_over, waker) = (StopFlag::default(), SubscriptionWaker::default());
+        let (is_over, waker) = (StopFlag::default(), publisher.waker());
         std::thread::scope(|scope| {
             //    ingest.follow_with (this thread)            "news"
             //    files ── commit ──▶ journal ── subscription ──▶ bus
             // Either of them ends the other.
             let thread = std::thread::Builder::new().name("news".to_owned());
             let (stopping, stoppable) = mpsc::sync_channel::<WatchStopper>(1);
-            let (is_over, waker) = (&is_over, &waker);
+            let is_over = &is_over;
             let publishing = thread.spawn_scoped(scope, move || {
                 // When publishing ends, also by a panic, recording stops too: otherwise the journal
                 // would grow and no subscriber would learn of it.
@@ -338,7 +338,7 @@ impl CaptureWorker {
                         stopper.stop();
                     }
                 }));
-                publisher.follow(is_over, waker)
+                publisher.follow(is_over)
             });
             let publishing = publishing.map_err(IngestError::Thread)?;
             let begun = move |stopper: WatchStopper, ringer| {

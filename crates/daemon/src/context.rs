@@ -1,5 +1,7 @@
 //! What every part of the daemon works with.
 
+use std::sync::Arc;
+
 use capture::Environment;
 use event::Time;
 use ingest::HookQueue;
@@ -8,6 +10,7 @@ use segments::Zone;
 use crate::health::Health;
 use crate::journal_handle::JournalHandle;
 use crate::log::Log;
+use crate::status::StatusService;
 
 /// Built once at the start and handed to each part. Cheap to clone, except for the environment.
 #[derive(Clone)]
@@ -21,6 +24,8 @@ pub(crate) struct DaemonContext {
     pub bus: bus::Handle,
     pub log: Log,
     pub health: Health,
+    /// What each session is doing.
+    pub status: Arc<StatusService>,
     /// Messages of hooks and exported facts, on their way to capture.
     pub hook_queue: HookQueue,
 }

@@ -31,6 +31,7 @@ use crate::model_worker::{HistoryEnd, ModelWorker};
 use crate::notify::Notifier;
 use crate::publish::{BusPublisher, BusReplay, RequestsError, answer_all};
 use crate::settings::{Settings, SettingsError};
+use crate::status::{StatusService, StatusThread};
 use crate::threads::ExitGuard;
 
 /// How long capture may take to end. What it has not recorded by then it reads again at the next
@@ -160,6 +161,7 @@ struct Subsystems {
     log: Log,
     http: Option<HttpService>,
     notifier: Option<Notifier>,
+    status_thread: StatusThread,
     model_worker: ModelWorker,
     chain: ChainThread,
     supervisor: Arc<Supervisor>,
@@ -188,12 +190,18 @@ impl Daemon {
         // Before anything new is recorded: what is there now is history to the model.
         let history_end = HistoryEnd { position: journal.current().tail()?, at: clock() };
 
+        // Before its readers: the publisher, the notifications and the HTTP server.
+        let status = StatusService::new(journal.clone(), environment.clone(), clock);
+        let status = Arc::new(status);
+        let status_thread = status.start().map_err(StartDaemonError::Thread)?;
+
         // The bus before the log, which publishes its lines; it buffers until it is served.
         let (server, notices) = bind_bus(&folder, &journal)?;
         let bus = server.handle();
         let log = Log::open(&health_dir(&folder), bus.clone(), clock, echo);
         // Before the bus is served: the first subscriber needs the journal's position.
-        let publisher = BusPublisher::open(journal.clone(), bus.clone(), clock)?;
+        let publisher =
+            BusPublisher::open(journal.clone(), bus.clone(), clock, Arc::clone(&status))?;
         let bus_thread = serve_bus(server, &handle)?;
         log_notices(notices, log.clone())?;
         answer_all(bus.clone(), &folder, log.clone(), clock)?;
@@ -203,8 +211,17 @@ impl Daemon {
         let hook_queue = open_hook_queue(&folder, &log);
         let health = open_health(&folder);
         let zone = Zone::system();
-        let context =
-            DaemonContext { journal, environment, clock, zone, bus, log, health, hook_queue };
+        let context = DaemonContext {
+            journal,
+            environment,
+            clock,
+            zone,
+            bus,
+            log,
+            health,
+            status,
+            hook_queue,
+        };
 
         // Capture before the listener of hooks: it empties the queue that the listener fills.
         let guard = handle.exit_guard(CriticalPart::Capture);
@@ -234,6 +251,7 @@ impl Daemon {
             log,
             http,
             notifier: Some(notifier),
+            status_thread,
             model_worker,
             chain,
             supervisor,
@@ -413,6 +431,8 @@ impl Subsystems {
         // The listener before capture: a message it accepts is either recorded or stored.
         self.hook_listener.close();
         stop_capture(self.capture, incoming);
+        // Its last reader, the publisher, ended with capture.
+        self.status_thread.stop();
         self.journal.current().close();
         self.log.info(Component::Daemon, "stopped");
         // The bus last: the lines above are published on it.

@@ -14,13 +14,12 @@ use std::time::Duration;
 
 use bus::Draft;
 use serde_json::{Value, json};
-use serve::Board;
 use supervise::{DaemonTask, Supervisor, fill_placeholders};
 
 use crate::context::DaemonContext;
 use crate::log::Component;
 use crate::publish::{REV, compact};
-use crate::status::StatusService;
+use crate::status::StatusWatch;
 use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
 use segments::write_atomic;
 use wire::health_dir;
@@ -36,13 +35,12 @@ const SENT_FILE: &str = "notified.json";
 /// How long a notification program may run.
 const PROGRAM_WITHIN: Duration = Duration::from_secs(30);
 
-/// The threads that watch sessions and send notices.
+/// The thread that looks at the statuses and sends notices.
 pub(crate) struct Notifier {
     settings: Arc<Mutex<NotificationSettings>>,
-    status: Arc<StatusService>,
     /// A message wakes the thread; dropping the sender ends it.
     wake: SyncSender<()>,
-    threads: [JoinHandle<()>; 2],
+    thread: JoinHandle<()>,
 }
 
 /// Sends notices.
@@ -57,52 +55,41 @@ impl Notifier {
         supervisor: Arc<Supervisor>,
         settings: NotificationSettings,
     ) -> io::Result<Notifier> {
-        // A board of its own: the one of the HTTP server is wiped when its last watcher leaves.
-        let board = Board::default();
-        let DaemonContext { journal, environment, clock, .. } = &context;
-        let status =
-            StatusService::new(journal.clone(), environment.clone(), *clock, board.clone());
-        let status = Arc::new(status);
-        // Counts as one watcher: without it the service reads nothing.
-        status.watched_by(usize::from(settings.is_wanted()));
         let settings = Arc::new(Mutex::new(settings));
         let (wake, woken) = mpsc::sync_channel(1);
         let sender = NoticeSender { context, supervisor };
         let current = Arc::clone(&settings);
         let thread = std::thread::Builder::new().name("notifications".to_owned());
-        let thread = thread.spawn(move || run(&sender, &current, &board, &woken))?;
-        let threads = [status.start()?, thread];
-        Ok(Notifier { settings, status, wake, threads })
+        let thread = thread.spawn(move || run(&sender, &current, &woken))?;
+        Ok(Notifier { settings, wake, thread })
     }
 
     /// Continues with other settings.
     pub(crate) fn reload(&self, settings: NotificationSettings) {
-        self.status.watched_by(usize::from(settings.is_wanted()));
         *lock(&self.settings) = settings;
         // A full channel holds a wake-up already.
         let _ = self.wake.try_send(());
     }
 
     pub(crate) fn close(self) {
-        // The thread of notices ends first: it waits on this channel.
+        // The thread waits on this channel.
         drop(self.wake);
-        self.status.stop();
-        for thread in self.threads {
-            // A panic ends only the notifications.
-            let _ = thread.join();
-        }
+        // A panic ends only the notifications.
+        let _ = self.thread.join();
     }
 }
 
-fn run(
-    sender: &NoticeSender,
-    settings: &Mutex<NotificationSettings>,
-    board: &Board,
-    woken: &Receiver<()>,
-) {
+fn run(sender: &NoticeSender, settings: &Mutex<NotificationSettings>, woken: &Receiver<()>) {
     let mut tracker = NoticeTracker::from_sent(sender.load_sent());
+    let status = &sender.context.status;
+    let mut watch: Option<StatusWatch> = None;
     loop {
         let settings = lock(settings).clone();
+        // Watched only while notifications are on: a watch costs a probe of the processes a second.
+        match settings.is_wanted() {
+            true => _ = watch.get_or_insert_with(|| status.watch()),
+            false => watch = None,
+        }
         // While notifications are off, only a reload or the end wakes the thread.
         let woken = match settings.is_wanted() {
             true => woken.recv_timeout(LOOK_EVERY),
@@ -114,7 +101,8 @@ fn run(
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let activities: Vec<SessionActivity> = board.statuses().iter().map(activity).collect();
+        let activities: Vec<SessionActivity> =
+            status.board().statuses().iter().map(activity).collect();
         // Sent notices are only added at the end, so a new last one means that there are any.
         let last = tracker.sent().last().cloned();
         let DaemonContext { clock, zone, .. } = &sender.context;

@@ -5,7 +5,7 @@ mod cortex; // turns events into messages
 mod run; // a run of an agent, from its start to its end
 mod words; // the fields of a message about an event
 mod publisher; // publishes what was committed
-mod running_agents; // which agents run, every few seconds
+mod running_report; // when the message about running agents is sent
 mod replay; // reads messages of the past from the journal
 mod requests; // answers requests for an agent
 

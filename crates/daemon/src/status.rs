@@ -1,9 +1,11 @@
 //! What each session is doing, and the approvals that agents ask for.
 
 mod tracker; // assesses sessions and remembers them between two looks
-mod service; // keeps the board of statuses current while it is watched
+mod service; // keeps the statuses of all sessions current while they are watched
+mod changes; // which statuses have changed, for readers that follow them
 mod approvals; // requests for approval
 
 pub use approvals::{ApprovalFilter, approvals};
-pub(crate) use service::StatusService;
+pub(crate) use changes::{AssessedStatus, ChangesCursor};
+pub(crate) use service::{StatusService, StatusThread, StatusWatch};
 pub use tracker::{SessionStatus, StatusTracker};

@@ -55,6 +55,18 @@ impl TokenTotals {
         TokenTotals { requests: 1, ..TokenTotals::default() }
     }
 
+    /// The sums in the shape in which agents report one request.
+    pub fn to_usage(&self) -> TokenUsage {
+        TokenUsage {
+            input_tokens: Some(self.input),
+            output_tokens: Some(self.output),
+            cache_read_tokens: Some(self.cache_read),
+            cache_creation_tokens: Some(self.cache_creation),
+            reasoning_tokens: Some(self.reasoning),
+            ..TokenUsage::default()
+        }
+    }
+
     /// All that the model was given to read.
     pub fn context(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)

@@ -317,8 +317,8 @@ impl TurnMachine {
         TurnChange { step: TurnStep::Unrelated, stop }
     }
 
-    /// How a turn ended if its process ended without a word about it.
-    fn cut_outcome(&self) -> TurnOutcome {
+    /// How the open turn ended if its process ended without a record of the end.
+    pub fn cut_outcome(&self) -> TurnOutcome {
         if self.progress.is_answered { TurnOutcome::Done } else { TurnOutcome::Died }
     }
 

@@ -41,11 +41,21 @@ fn hear(listener: &mut RunningProgram) -> Value {
     loop {
         let line = listener.line().expect("there is more to hear");
         let message: Value = serde_json::from_str(&line).unwrap();
-        // Running agents are published by the clock.
-        if message["tract"] != "cortex" || message["event"] != "status" {
+        // The status service publishes by the clock, and those messages stand for no event. The
+        // agents of these tests have no process.
+        let is_of_status = message["event"] == "status"
+            || message.get("session_id").is_some() && message.get("event_id").is_none();
+        if message["tract"] != "cortex" || !is_of_status {
             return message;
         }
     }
+}
+
+/// The next start of a run.
+#[track_caller]
+fn hear_start(listener: &mut RunningProgram) -> Value {
+    // On a slow machine the status service may have ended the run before.
+    std::iter::repeat_with(|| hear(listener)).find(|message| message["event"] == "start").unwrap()
 }
 
 fn ask(world: &World, session: &str, number: u32) {
@@ -65,12 +75,11 @@ fn daemon_records_and_publishes() {
     let mut listener = listen(&world, &["--from", "0"]);
     assert_eq!(hear(&mut listener)["kind"], "session.started");
     for number in 1..4 {
-        let start = hear(&mut listener);
+        let start = hear_start(&mut listener);
         assert_eq!(start["prompt"], format!("question {}", number - 1), "{start}");
         ask(&world, "s0", number);
-        assert_eq!(hear(&mut listener)["event"], "finish");
     }
-    assert_eq!(hear(&mut listener)["prompt"], "question 3");
+    assert_eq!(hear_start(&mut listener)["prompt"], "question 3");
     let said = daemon.terminate();
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
     assert!(!health(&world).join("callosum.sock").exists());
@@ -81,8 +90,7 @@ fn daemon_records_and_publishes() {
     // A listener resumes with the next daemon.
     let daemon = up(&world);
     ask(&world, "s0", 4);
-    assert_eq!(hear(&mut listener)["outcome"], "replaced");
-    assert_eq!(hear(&mut listener)["prompt"], "question 4");
+    assert_eq!(hear_start(&mut listener)["prompt"], "question 4");
     assert_eq!(daemon.terminate().code, Some(0));
 }
 

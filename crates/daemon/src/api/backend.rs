@@ -26,8 +26,7 @@ use crate::answers;
 use crate::health::{Condition, Health};
 use crate::journal_handle::JournalHandle;
 use crate::log::{Component, Log};
-use crate::status::StatusService;
-use crate::status::{ApprovalFilter, approvals};
+use crate::status::{ApprovalFilter, StatusService, StatusWatch, approvals};
 use views::ViewCache;
 
 /// The groupings of usage, by their names in requests.
@@ -46,6 +45,8 @@ const GROUPINGS: &[(&str, Grouping)] = &[
 pub(crate) struct ApiBackend {
     pub(crate) journal: JournalHandle,
     pub(crate) status: Arc<StatusService>,
+    /// Held while pages follow the statuses.
+    pub(crate) watch: Mutex<Option<StatusWatch>>,
     pub(crate) recent: ViewCache<Hot>,
     pub(crate) facts: ViewCache<Facts>,
     pub(crate) turns: ViewCache<Turns>,
@@ -132,7 +133,7 @@ impl Sources for ApiBackend {
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
         // The board is current while it is watched, and costs nothing.
-        match self.status.shown() {
+        match self.status.board().whole() {
             Some(shown) => Ok(shown),
             None => Ok(self.status.recent()?.iter().map(answers::status).collect()),
         }
@@ -261,7 +262,11 @@ impl Sources for ApiBackend {
     }
 
     fn watched_by(&self, watchers: usize) {
-        self.status.watched_by(watchers);
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        match watchers {
+            0 => *watch = None,
+            _ => _ = watch.get_or_insert_with(|| self.status.watch()),
+        }
     }
 
     fn bus_refused(&self, refused: &BusRefused) {

@@ -4,10 +4,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
-use serve::{Board, HttpServer, HttpServerConfig, OpenError};
+use serve::{HttpServer, HttpServerConfig, OpenError};
 pub use serve::{Keys, TokenError};
 use views::ViewCache;
 
@@ -18,7 +17,6 @@ use crate::context::DaemonContext;
 use crate::instance;
 use crate::log::Component;
 use crate::settings::HttpSettings;
-use crate::status::StatusService;
 
 /// Cached facts of sessions, some 4 KiB each.
 const FACTS_HELD: usize = 2_000;
@@ -32,11 +30,9 @@ const RECENT_HELD: usize = 128;
 /// The port unless the settings name one: H A N S on the keys of a telephone.
 const PORT: u16 = 4267;
 
-/// The running HTTP server, and the thread that keeps its board of statuses current.
+/// The running HTTP server.
 pub(crate) struct HttpService {
     server: HttpServer,
-    status: Arc<StatusService>,
-    status_thread: JoinHandle<()>,
 }
 
 /// The tokens of a journal's HTTP server, and its address.
@@ -77,13 +73,13 @@ impl HttpService {
         folder: &Path,
         settings: &HttpSettings,
     ) -> Result<HttpService, OpenError> {
-        let DaemonContext { journal, environment, clock, log, health, hook_queue, .. } = context;
-        let board = Board::default();
-        let status = StatusService::new(journal.clone(), environment.clone(), clock, board.clone());
-        let status = Arc::new(status);
+        let DaemonContext { journal, environment, clock, log, health, status, hook_queue, .. } =
+            context;
+        let board = status.board().clone();
         let backend = ApiBackend {
             journal,
-            status: Arc::clone(&status),
+            status,
+            watch: Mutex::default(),
             recent: ViewCache::with_capacity(RECENT_HELD),
             facts: ViewCache::with_capacity(FACTS_HELD),
             turns: ViewCache::with_capacity(TURNS_HELD),
@@ -107,22 +103,10 @@ impl HttpService {
             board,
             bus: instance::socket(folder),
         })?;
-        let status_thread = match status.start() {
-            Ok(thread) => thread,
-            Err(error) => {
-                // Without that thread the server would show statuses that never change.
-                server.close();
-                return Err(OpenError::Thread(error));
-            }
-        };
-        Ok(HttpService { server, status, status_thread })
+        Ok(HttpService { server })
     }
 
-    /// Closes the server first, so that no watcher is left when the statuses stop.
     pub(crate) fn close(self) {
         self.server.close();
-        self.status.stop();
-        // A panic of the thread concerns only the board, which is gone now.
-        let _ = self.status_thread.join();
     }
 }

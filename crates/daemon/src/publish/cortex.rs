@@ -1,19 +1,24 @@
 //! Turns events into messages on tract `cortex`: one for each event, in the journal's order. Pure; it
 //! asks a `SessionHistory` for what came before the first event it sees of a session.
 //!
-//! A prompt starts a run, and every start has one end. Where an agent records no end of a turn, its
-//! last answer, the next prompt or the exit of the session ends the run. Such an end goes out just
-//! before the message of the event that shows it, and has no position of its own.
+//! A prompt starts a run, and every start has one end. Where an agent records no end of a turn, a
+//! later event or the status service shows that the run is over. Such an end has no position of its
+//! own. A replay has only the ends that events show: each just before the message of that event.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 use bus::{Draft, Message};
 use event::payload::{ToolCall, ToolResult};
-use event::{Event, Kind, SessionId};
-use journal::Recorded;
+use event::{Event, Kind, SessionId, Time};
+use journal::{Recorded, SessionInfo};
+use projection::PriceTable;
+use projection::status::Status;
+use serde::Serialize;
 
-use super::run::{AgentRun, OwnMessage, RunEnd};
+use super::run::{AgentRun, OwnMessage, RunEnd, StatusEffect};
 use super::words::{self, compact};
+use crate::status::AssessedStatus;
 
 /// The version of this program, in every message.
 pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
@@ -25,12 +30,19 @@ const SESSIONS_MAX: usize = 16_384;
 /// Calls with a tool that is remembered until their result comes; the oldest are forgotten first.
 const CALLS_MAX: usize = 4_096;
 
+/// How long a status has to stand before it ends a run that no event ends: the last records of a
+/// killed agent may be read after its process is gone.
+const SETTLE: Duration = Duration::from_secs(2);
+
 /// Looks up what happened before the events that are published.
 pub(crate) trait SessionHistory {
     fn about(&self, session: &SessionId) -> SessionAbout;
 
     /// The run of a session just before one of its events.
     fn run(&self, session: &SessionId, seq: u64) -> AgentRun;
+
+    /// The prices with which the cost of a run is estimated where its agent names none.
+    fn prices(&self) -> PriceTable;
 }
 
 /// What messages say of a session besides its events.
@@ -46,11 +58,27 @@ pub(crate) struct SessionAbout {
 pub(crate) struct Cortex {
     sessions: HashMap<SessionId, TrackedRun>,
     calls: PendingCalls,
+    /// Read at the first event.
+    prices: Option<PriceTable>,
 }
 
 struct TrackedRun {
     about: SessionAbout,
+    provider: String,
     run: AgentRun,
+    /// The status service says since this time that the run is over, without an event that shows
+    /// it.
+    over_since: Option<(Time, AssessedStatus)>,
+}
+
+/// An agent with an open run.
+#[derive(Default, Serialize)]
+pub(crate) struct RunningAgent {
+    agent_id: String,
+    name: String,
+    provider: String,
+    status: String,
+    elapsed_seconds: i128,
 }
 
 impl Cortex {
@@ -63,11 +91,20 @@ impl Cortex {
         let Recorded { position, event } = recorded;
         // Most results name only their call, and the call names the tool.
         let tool = self.calls.tool_of(event);
-        let known = self.tracked_run(event, before);
-        let change = known.run.apply(event);
+        let prices = self.prices.get_or_insert_with(|| before.prices());
+        let known = tracked_run(&mut self.sessions, event, before);
+        known.over_since = None;
+        let change = known.run.apply(event, prices);
+        if let Some(status) = words::reported_status(event) {
+            known.run.note_status(&status);
+        }
         let own_turn = event.turn_id.as_deref();
         let about = &known.about;
-        let head = |name: &str, turn_id: Option<&str>| message_head(name, event, turn_id, about);
+        let head = |name: &str, turn_id: Option<&str>| {
+            message_head(name, &event.session_id, &event.provider, turn_id, about)
+                .with("event_id", event.id.to_string())
+                .with("seq", event.seq)
+        };
         // The end of the former run carries that run's turn, not the one of this event.
         let ended = change.closes.map(|end| {
             let draft = head(end.name(), end.turn_id.as_deref());
@@ -86,18 +123,112 @@ impl Cortex {
         };
         // Only the last message has the position: a subscriber that has it has all of the event.
         let own = own.with("position", position);
-        ended.into_iter().chain([own]).map(|draft| build_message(draft, event)).collect()
+        let drafts = ended.into_iter().chain([own]);
+        drafts.map(|draft| build_message(draft, event.observed_at)).collect()
     }
 
-    /// Applies an event that is not published: later messages depend on it.
+    /// Applies an event that is not published, if messages depend on its session.
     pub(crate) fn skip_event(&mut self, event: &Event, before: &dyn SessionHistory) {
         self.calls.tool_of(event);
-        self.tracked_run(event, before).run.apply(event);
+        // A session that is not held is looked up when its next event is published.
+        if let Some(known) = self.sessions.get_mut(&event.session_id) {
+            let prices = self.prices.get_or_insert_with(|| before.prices());
+            known.run.apply(event, prices);
+        }
+    }
+
+    /// The messages that follow from the status service's word on a session: its new status, and
+    /// the end of a run that is over.
+    pub(crate) fn apply_status(&mut self, assessed: &AssessedStatus, now: Time) -> Vec<Message> {
+        let Some(known) = self.sessions.get_mut(&assessed.session) else { return Vec::new() };
+        let Some(effect) = known.run.status_effect(assessed) else { return Vec::new() };
+        let status = assessed.status.as_str();
+        let is_news = known.run.open_since().is_some_and(|(_, reported)| reported != status);
+        known.run.note_status(status);
+        let updated = is_news.then(|| {
+            let draft = known.head("agent_updated", &assessed.session, None);
+            let draft = draft
+                .with("agent", assessed.session.as_str())
+                .with("status", status)
+                .with("from", compact(&assessed.source))
+                .with("reason", assessed.reason.as_str())
+                .with("confidence", assessed.confidence.as_str());
+            build_message(draft, now)
+        });
+        known.over_since = match effect {
+            StatusEffect::GoesOn => None,
+            // The first word counts: a later one with other evidence does not begin the wait anew.
+            StatusEffect::Over | StatusEffect::OverSoon => {
+                let since = known.over_since.take().map_or(now, |(since, _)| since);
+                Some((since, assessed.clone()))
+            }
+        };
+        let ended = match effect {
+            StatusEffect::Over => self.end_run(&assessed.session, now),
+            StatusEffect::GoesOn | StatusEffect::OverSoon => None,
+        };
+        updated.into_iter().chain(ended).collect()
+    }
+
+    /// The ends of runs that the status service has called over for a while.
+    pub(crate) fn end_settled_runs(&mut self, now: Time) -> Vec<Message> {
+        let is_settled = |known: &TrackedRun| {
+            let over_since = known.over_since.as_ref();
+            over_since.is_some_and(|(since, _)| settles_at(*since) <= now)
+        };
+        let settled = self.sessions.iter().filter(|(_, known)| is_settled(known));
+        let settled: Vec<SessionId> = settled.map(|(session, _)| session.clone()).collect();
+        settled.iter().filter_map(|session| self.end_run(session, now)).collect()
+    }
+
+    /// When the next run ends, unless an event shows that it goes on.
+    pub(crate) fn next_settled(&self) -> Option<Time> {
+        let over = self.sessions.values().filter_map(|known| known.over_since.as_ref());
+        over.map(|(since, _)| settles_at(*since)).min()
+    }
+
+    /// The agents with an open run, as their statuses were reported last.
+    pub(crate) fn running_agents(&self, now: Time) -> Vec<RunningAgent> {
+        let open = self.sessions.iter().filter_map(|(session, known)| {
+            let (since, status) = known.run.open_since()?;
+            // An agent of which nothing is known for an hour is not called running.
+            (status != Status::Unknown.as_str()).then(|| RunningAgent {
+                agent_id: session.to_string(),
+                name: compact(known.about.agent.as_ref().unwrap_or(&known.provider)),
+                provider: compact(&known.provider),
+                status: status.to_owned(),
+                // The clock of a recording may be ahead.
+                elapsed_seconds: ((now.nanos() - since.nanos()) / 1_000_000_000).max(0),
+            })
+        });
+        let mut agents: Vec<RunningAgent> = open.collect();
+        agents.sort_by(|one, other| one.agent_id.cmp(&other.agent_id));
+        agents
+    }
+
+    /// Looks up the run of a session that the former daemon left open.
+    pub(crate) fn resume_run(&mut self, info: &SessionInfo, before: &dyn SessionHistory) {
+        self.prices.get_or_insert_with(|| before.prices());
+        let run = before.run(&info.id, info.tail_seq + 1);
+        let (about, provider) = (before.about(&info.id), info.provider.clone());
+        let known = TrackedRun { about, provider, run, over_since: None };
+        self.sessions.insert(info.id.clone(), known);
+    }
+
+    /// The sessions with a published start and without an end.
+    pub(crate) fn open_sessions(&self) -> BTreeSet<SessionId> {
+        let open = self.sessions.iter().filter(|(_, known)| known.run.was_told());
+        open.map(|(session, _)| session.clone()).collect()
+    }
+
+    /// Whether any run with a published start is open.
+    pub(crate) fn has_open_runs(&self) -> bool {
+        self.sessions.values().any(|known| known.run.was_told())
     }
 
     /// The run of the session just before this event.
     pub(crate) fn run_before(&mut self, event: &Event, before: &dyn SessionHistory) -> &AgentRun {
-        &self.tracked_run(event, before).run
+        &tracked_run(&mut self.sessions, event, before).run
     }
 
     /// The current run of a session, if it is held.
@@ -105,40 +236,71 @@ impl Cortex {
         self.sessions.get(session).map(|known| &known.run)
     }
 
-    fn tracked_run(&mut self, event: &Event, before: &dyn SessionHistory) -> &mut TrackedRun {
-        if self.sessions.len() >= SESSIONS_MAX {
-            // Open runs stay: their end has to be published.
-            self.sessions.retain(|_, known| known.run.is_open());
-        }
-        if self.sessions.len() >= SESSIONS_MAX {
-            self.sessions.clear();
-        }
-        let id = &event.session_id;
-        let known = self.sessions.entry(id.clone()).or_insert_with(|| TrackedRun {
-            about: before.about(id),
-            // The first event of a session has nothing before it to read.
-            run: if event.seq > 1 { before.run(id, event.seq) } else { AgentRun::default() },
-        });
-        // These two events change the agent, the model or the project.
-        if matches!(event.kind, Kind::SessionStarted | Kind::SettingsChanged) {
-            known.about = before.about(id);
-        }
-        known
+    /// Ends a run that the status service calls over.
+    fn end_run(&mut self, session: &SessionId, now: Time) -> Option<Message> {
+        let known = self.sessions.get_mut(session)?;
+        let (_, assessed) = known.over_since.take()?;
+        let end = known.run.end_by_status(&assessed, self.prices.as_ref()?)?;
+        let draft = known.head(end.name(), session, end.turn_id.as_deref());
+        Some(build_message(with_end(draft, &end), now))
     }
 }
 
+impl TrackedRun {
+    /// The head of a message that no event stands for.
+    fn head(&self, name: &str, session: &SessionId, turn_id: Option<&str>) -> Draft {
+        message_head(name, session, &self.provider, turn_id, &self.about)
+    }
+}
+
+fn settles_at(over_since: Time) -> Time {
+    Time::from_nanos(over_since.nanos() + SETTLE.as_nanos() as i128)
+}
+
+/// The tracked run of an event's session, looked up in the past if the session is new here.
+fn tracked_run<'a>(
+    sessions: &'a mut HashMap<SessionId, TrackedRun>,
+    event: &Event,
+    before: &dyn SessionHistory,
+) -> &'a mut TrackedRun {
+    let id = &event.session_id;
+    if sessions.len() >= SESSIONS_MAX && !sessions.contains_key(id) {
+        // Open runs stay: their end has to be published.
+        sessions.retain(|_, known| known.run.is_open());
+        if sessions.len() >= SESSIONS_MAX {
+            sessions.clear();
+        }
+    }
+    let known = sessions.entry(id.clone()).or_insert_with(|| TrackedRun {
+        about: before.about(id),
+        provider: event.provider.clone(),
+        // The first event of a session has nothing before it to read.
+        run: if event.seq > 1 { before.run(id, event.seq) } else { AgentRun::default() },
+        over_since: None,
+    });
+    // These two events change the agent, the model or the project.
+    if matches!(event.kind, Kind::SessionStarted | Kind::SettingsChanged) {
+        known.about = before.about(id);
+    }
+    known
+}
+
 /// The fields of every message. Texts from a transcript are cut, since they have any length.
-fn message_head(name: &str, event: &Event, turn_id: Option<&str>, about: &SessionAbout) -> Draft {
+fn message_head(
+    name: &str,
+    session: &SessionId,
+    provider: &str,
+    turn_id: Option<&str>,
+    about: &SessionAbout,
+) -> Draft {
     Draft::new("cortex", name)
-        .with("agent_id", event.session_id.as_str())
-        .with("session_id", event.session_id.as_str())
-        .with("provider", compact(&event.provider))
-        .with("name", compact(about.agent.as_ref().unwrap_or(&event.provider)))
+        .with("agent_id", session.as_str())
+        .with("session_id", session.as_str())
+        .with("provider", compact(provider))
+        .with("name", compact(about.agent.as_deref().unwrap_or(provider)))
         .with("facet", about.project.as_deref().map(compact))
-        .with("hosted", event.provider == "hansard")
+        .with("hosted", provider == "hansard")
         .with("turn_id", turn_id.map(compact))
-        .with("event_id", event.id.to_string())
-        .with("seq", event.seq)
 }
 
 fn with_end(draft: Draft, end: &RunEnd) -> Draft {
@@ -159,8 +321,8 @@ fn with_end(draft: Draft, end: &RunEnd) -> Draft {
 }
 
 /// Builds the message with the time of its event, so that a replay gives the same message.
-fn build_message(draft: Draft, event: &Event) -> Message {
-    let ts = event.observed_at.nanos() / 1_000_000;
+fn build_message(draft: Draft, at: Time) -> Message {
+    let ts = at.nanos() / 1_000_000;
     let draft = draft.with("ts", i64::try_from(ts).unwrap_or(0)).with("rev", REV);
     draft.build().expect("every text in it was cut")
 }

@@ -4,13 +4,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bus::{Draft, Message, PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource};
-use event::SessionId;
+use event::payload::UserPrompt;
+use event::{Event, Kind, SessionId};
 use journal::{
     Delivery, FollowError, FollowFrom, Journal, OnLag, Recorded, Selection, Subscription,
 };
+use projection::PriceTable;
 
 use super::cortex::{Cortex, SessionAbout, SessionHistory};
-use super::run::{AgentRun, DECISIVE};
+use super::run::AgentRun;
 use super::words::compact;
 use crate::journal_handle::JournalHandle;
 
@@ -18,7 +20,7 @@ use crate::journal_handle::JournalHandle;
 /// page builds it again.
 const CURSORS_MAX: usize = 8;
 
-/// Events searched first for the last prompt of a session; only then all of them.
+/// Events before the last prompt of a session that are read as well.
 const NEAR: u64 = 64;
 
 /// Events read for one page, so that a filter without matches does not hold up other subscribers.
@@ -153,19 +155,27 @@ impl SessionHistory for Journal {
     }
 
     fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
-        let before = |from_seq: u64| {
-            let selection = Selection { from_seq, ..Selection::all() }.up_to(seq - 1);
-            let events = self.events(session, selection.of_kinds(DECISIVE).newest_first());
+        let before = |from_seq: u64| Selection { from_seq, ..Selection::all() }.up_to(seq - 1);
+        let read = |selection: Selection| {
+            let events = self.events(session, selection);
             events.into_iter().flatten().map_while(Result::ok)
         };
-        // Most runs began a few events ago; a search over a whole session reads much more.
-        let near = seq.saturating_sub(NEAR).max(1);
-        let is_settled = |kind: &event::Kind| *kind != event::Kind::AssistantMessage;
-        // Only answers so far: the prompt that decides lies further back.
-        match before(near).any(|event| is_settled(&event.kind)) || near == 1 {
-            true => AgentRun::from_newest(before(near)),
-            false => AgentRun::from_newest(before(1)),
-        }
+        let prompts = before(1).of_kinds([Kind::UserPrompt]).newest_first();
+        // A queued prompt is a part of the run that was open before it.
+        let starts = |event: &Event| event.readable::<UserPrompt>().is_none_or(|it| !it.queued);
+        let start = read(prompts).find(starts).map_or(seq, |prompt| prompt.seq);
+        // What came shortly before the prompt decides about it, too: the announcement of its turn,
+        // and the ids of the turns before.
+        let from = start.saturating_sub(NEAR).max(1);
+        let prices = SessionHistory::prices(self);
+        let mut run = AgentRun::default();
+        read(before(from)).for_each(|event| _ = run.apply(&event, &prices));
+        run
+    }
+
+    fn prices(&self) -> PriceTable {
+        // A table of the user that cannot be read is reported by `usage`; the bus goes on.
+        crate::api::prices(self).unwrap_or_else(|_| PriceTable::shipped())
     }
 }
 

@@ -1,34 +1,57 @@
 //! A run: from the prompt that starts it to its end.
+//!
+//! Whether a turn is open, and how it ended, is the decision of [`StatusState`], the same that the
+//! status of the session stands on. An end that the agent records is reported at once. An end that
+//! is only inferred from an answer waits for what the same record may still say, such as the tokens
+//! of the answer: it is reported before the next event of another kind, or as soon as the status
+//! service calls the session ready or exited.
 
 use std::time::Duration;
 
 use event::payload::{
-    AssistantMessage, SessionExited, StopReason, TokenUsage, TurnCompleted, UserPrompt,
+    AssistantMessage, ErrorRaised, SessionExited, TokenUsage, TurnCompleted, UserPrompt,
 };
-use event::{Cost, Event, Kind};
+use event::{Cost, Event, Kind, Time};
+use projection::status::{Reason, Status, StatusState};
+use projection::{
+    Facts, PriceTable, Projection, Spent, TurnChange, TurnOutcome, TurnStep, TurnStop,
+};
 
 use super::words::compact;
-
-/// The kinds of events that a run depends on.
-pub(crate) const DECISIVE: [Kind; 4] =
-    [Kind::UserPrompt, Kind::AssistantMessage, Kind::TurnCompleted, Kind::SessionExited];
+use crate::status::AssessedStatus;
 
 /// Events up to this age are still published after a start: an absence as short as this is a restart.
 pub(crate) const ABSENCE: Duration = Duration::from_secs(10 * 60);
 
-/// The stop reason of an answer that ends the turn.
-const ANSWERED: &str = "end_turn";
-
-/// A run of a session's agent, open or not.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The run of a session's agent.
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct AgentRun {
-    is_open: bool,
-    /// The last prompt was observed when it was typed, and not imported later.
+    state: StatusState,
+    /// The run that has a start and no end yet.
+    open: Option<OpenRun>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct OpenRun {
+    /// The prompt was observed when it was typed, and not imported later.
     is_fresh: bool,
-    /// The turn of the last prompt.
+    started_at: Time,
+    /// The turn of the prompt.
     turn_id: Option<String>,
-    /// The last answer since that prompt.
+    /// The last answer since the prompt.
     answer: Option<String>,
+    /// The end that an answer or an error implies, until it is reported.
+    inferred: Option<InferredEnd>,
+    /// Folded from the events of the run alone, for its tokens and its cost.
+    facts: Facts,
+    /// The status that was reported last.
+    status: String,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct InferredEnd {
+    outcome: TurnOutcome,
+    error: Option<String>,
 }
 
 /// How an event changes a run.
@@ -46,7 +69,7 @@ pub(super) enum OwnMessage {
 }
 
 pub(super) struct RunEnd {
-    pub outcome: RunOutcome,
+    pub outcome: TurnOutcome,
     pub turn_id: Option<String>,
     pub result: Option<String>,
     pub error: Option<String>,
@@ -54,173 +77,221 @@ pub(super) struct RunEnd {
     pub cost: Option<Cost>,
 }
 
+/// What a change of status means for an open run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum RunOutcome {
-    Done,
-    Interrupted,
-    Replaced,
-    Failed,
-    Died,
-}
-
-impl RunOutcome {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            RunOutcome::Done => "done",
-            RunOutcome::Interrupted => "interrupted",
-            RunOutcome::Replaced => "replaced",
-            RunOutcome::Failed => "failed",
-            RunOutcome::Died => "died",
-        }
-    }
+pub(super) enum StatusEffect {
+    /// The run goes on.
+    GoesOn,
+    /// The run is over, and its last event shows it.
+    Over,
+    /// The run is over without an event that shows it. The agent's last records may still be on
+    /// their way.
+    OverSoon,
 }
 
 impl RunEnd {
     pub(super) fn name(&self) -> &'static str {
         match self.outcome {
-            RunOutcome::Failed | RunOutcome::Died => "error",
-            RunOutcome::Done | RunOutcome::Interrupted | RunOutcome::Replaced => "finish",
+            TurnOutcome::Failed | TurnOutcome::Died => "error",
+            TurnOutcome::Done | TurnOutcome::Interrupted | TurnOutcome::Replaced => "finish",
         }
     }
 }
 
 impl AgentRun {
     pub(crate) fn is_open(&self) -> bool {
-        self.is_open
+        self.open.is_some()
     }
 
     /// Whether its start was published, as far as its prompt shows.
     pub(crate) fn was_told(&self) -> bool {
-        self.is_open && self.is_fresh
+        self.open.as_ref().is_some_and(|run| run.is_fresh)
     }
 
-    fn from_prompt(prompt: &Event) -> AgentRun {
-        // Live capture observes a prompt within seconds; only an import is as late as this.
-        let late = prompt.observed_at.nanos() - prompt.created_at.nanos();
-        AgentRun {
-            is_open: true,
-            is_fresh: late < ABSENCE.as_nanos() as i128,
-            turn_id: prompt.turn_id.clone(),
-            answer: None,
-        }
-    }
-
-    /// The run after these events of a session, which come newest first. Reads only as many as needed.
-    pub(crate) fn from_newest(newest_first: impl Iterator<Item = Event>) -> AgentRun {
-        let mut answer = None;
-        for event in newest_first {
-            match event.kind {
-                // Inherited events ran in the session that was forked.
-                // Compared before the kind: an inherited prompt would open a run that this session
-                // never had.
-                _ if event.fork_origin().is_some() => break,
-                Kind::UserPrompt => return AgentRun { answer, ..AgentRun::from_prompt(&event) },
-                Kind::TurnCompleted | Kind::SessionExited => break,
-                Kind::AssistantMessage => {
-                    let (text, is_last) = words_of(&event);
-                    // A finished answer closed the run before any prompt further back.
-                    if is_last {
-                        break;
-                    }
-                    // Newest first, so the first text found is the last answer.
-                    answer = answer.or(text);
-                }
-                _ => {}
-            }
-        }
-        AgentRun::default()
+    /// When the open run began, and the status that was reported of it last; `None` if its start was
+    /// not published.
+    pub(super) fn open_since(&self) -> Option<(Time, &str)> {
+        let run = self.open.as_ref().filter(|run| run.is_fresh)?;
+        Some((run.started_at, run.status.as_str()))
     }
 
     /// Applies the next event of the session.
-    pub(super) fn apply(&mut self, event: &Event) -> RunChange {
-        match event.kind {
-            Kind::UserPrompt => self.prompted(event),
-            Kind::AssistantMessage => {
-                let (text, is_last) = words_of(event);
-                // An answer may come in several messages, the last of them perhaps without text.
-                self.answer = text.or(self.answer.take());
-                match is_last && self.is_open {
-                    true => RunChange::ends(self.end(RunOutcome::Done)),
-                    false => RunChange::other(),
+    pub(super) fn apply(&mut self, event: &Event, prices: &PriceTable) -> RunChange {
+        let change = self.state.apply_turn(event);
+        let mut closes = self.close_before(event, change, prices);
+        if let Some(run) = &mut self.open {
+            run.facts.apply(event);
+            run.note_answer(event, change);
+        }
+        if self.is_start(event, change) {
+            let prompt = event.readable::<UserPrompt>();
+            let text = prompt.map(|prompt| prompt.content.joined_text()).or(event.text.clone());
+            self.open = Some(OpenRun::from_prompt(event));
+            let prompt = compact(&text.unwrap_or_default());
+            return RunChange { closes, own: OwnMessage::Start { prompt } };
+        }
+        let mut own = OwnMessage::Other;
+        if let Some(TurnStop::Over { outcome, is_told }) = change.stop {
+            match event.kind {
+                // Only the agent's own record of the end is the message of the end.
+                Kind::TurnCompleted => {
+                    own = self.complete(event, outcome, prices).map_or(own, OwnMessage::End);
                 }
+                // A process comes or goes: the run ends before that message.
+                Kind::SessionExited | Kind::SessionStarted => {
+                    let reason = event.readable::<SessionExited>().and_then(|it| it.reason);
+                    let error = reason.map(|reason| compact(&reason));
+                    closes = closes.or_else(|| self.end(outcome, error, prices));
+                }
+                _ if !is_told => self.infer_end(event, outcome),
+                _ => {}
             }
-            // A turn may end twice, by its last answer and by its own event; only the first end
-            // counts.
-            Kind::TurnCompleted if self.is_open => RunChange::ends(self.completed(event)),
-            Kind::SessionExited if self.is_open => {
-                // Agents that write no end of a turn answer and exit; an exit without an answer is
-                // a failure.
-                let closes = match self.answer.is_some() {
-                    true => self.end(RunOutcome::Done),
-                    false => self.died(event),
-                };
-                RunChange { closes: Some(closes), own: OwnMessage::Other }
-            }
-            _ => RunChange::other(),
+        }
+        RunChange { closes, own }
+    }
+
+    /// The status that an event reports of the open run by itself.
+    pub(super) fn note_status(&mut self, status: &str) {
+        if let Some(run) = &mut self.open {
+            status.clone_into(&mut run.status);
         }
     }
 
-    fn prompted(&mut self, event: &Event) -> RunChange {
-        let prompt = event.readable::<UserPrompt>();
-        let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
-        let begun = AgentRun::from_prompt(event);
-        // The agent took the prompt up in the running turn, so no run ends and none starts.
-        if is_queued && self.is_open {
-            *self = begun;
-            return RunChange::other();
-        }
-        let closes = self.is_open.then(|| {
-            // An agent without an event for the end of a turn: its answer shows that it was done.
-            let has_answer = self.answer.is_some();
-            self.end(if has_answer { RunOutcome::Done } else { RunOutcome::Replaced })
-        });
-        *self = begun;
-        let text = prompt.map(|prompt| prompt.content.joined_text()).or(event.text.clone());
-        let prompt = compact(&text.unwrap_or_default());
-        RunChange { closes, own: OwnMessage::Start { prompt } }
-    }
-
-    fn completed(&mut self, event: &Event) -> RunEnd {
-        let completed = event.readable::<TurnCompleted>().unwrap_or_default();
-        let TurnCompleted { stop_reason, error, usage, .. } = completed;
-        let outcome = match stop_reason {
-            // An error outweighs any stop reason beside it.
-            _ if error.is_some() => RunOutcome::Failed,
-            Some(StopReason::Interrupted) => RunOutcome::Interrupted,
-            Some(StopReason::Died) => RunOutcome::Died,
-            _ => RunOutcome::Done,
+    /// What the status service's word means for the open run; `None` if it means nothing.
+    pub(super) fn status_effect(&self, assessed: &AssessedStatus) -> Option<StatusEffect> {
+        // A status from before the last event knows less than the run does.
+        let run = self.open.as_ref().filter(|_| assessed.seq >= self.state.seq())?;
+        let is_ready = match assessed.status {
+            Status::Exited | Status::Idle => true,
+            Status::Waiting => assessed.reason != Reason::Question,
+            Status::Running | Status::WaitingApproval | Status::Unknown => false,
         };
-        let error = error.map(|error| compact(&error));
-        RunEnd { error, usage, cost: event.cost, ..self.end(outcome) }
+        Some(match (is_ready, &run.inferred) {
+            (false, _) => StatusEffect::GoesOn,
+            (true, Some(_)) => StatusEffect::Over,
+            (true, None) => StatusEffect::OverSoon,
+        })
     }
 
-    fn died(&mut self, event: &Event) -> RunEnd {
-        let reason = event.readable::<SessionExited>().and_then(|exited| exited.reason);
-        let error = reason.map(|reason| compact(&reason));
-        RunEnd { error, ..self.end(RunOutcome::Died) }
+    /// Ends the run because the status service says that it is over.
+    pub(super) fn end_by_status(
+        &mut self,
+        assessed: &AssessedStatus,
+        prices: &PriceTable,
+    ) -> Option<RunEnd> {
+        let is_exited = assessed.status == Status::Exited;
+        let outcome = match self.state.turn().cut_outcome() {
+            // The process lives and is ready again: the user stopped it.
+            TurnOutcome::Died if !is_exited => TurnOutcome::Interrupted,
+            outcome => outcome,
+        };
+        let error = (outcome == TurnOutcome::Died).then(|| compact(&assessed.what));
+        self.end(outcome, error, prices)
     }
 
-    fn end(&mut self, outcome: RunOutcome) -> RunEnd {
-        // Taken, so that a run ends once: what is left is a closed run.
-        let AgentRun { turn_id, answer: result, .. } = std::mem::take(self);
-        RunEnd { outcome, turn_id, result, error: None, usage: None, cost: None }
+    /// The end of the run that an event shows without being it.
+    fn close_before(
+        &mut self,
+        event: &Event,
+        change: TurnChange,
+        prices: &PriceTable,
+    ) -> Option<RunEnd> {
+        let run = self.open.as_mut()?;
+        match change.step {
+            TurnStep::Opened { replaced } => {
+                self.end(replaced.unwrap_or(TurnOutcome::Replaced), None, prices)
+            }
+            // The agent goes on after an answer that looked like its last.
+            TurnStep::Resumed => {
+                run.inferred = None;
+                None
+            }
+            // The record of an answer may hold its tokens and the agent's own word of the end, too.
+            _ if matches!(event.kind, Kind::StepCompleted | Kind::TurnCompleted) => None,
+            _ => {
+                let outcome = run.inferred.as_ref()?.outcome;
+                self.end(outcome, None, prices)
+            }
+        }
+    }
+
+    /// Whether an event is the prompt that starts a run.
+    fn is_start(&self, event: &Event, change: TurnChange) -> bool {
+        // A queued prompt is taken up by the open run. An announcement of the turn may come before
+        // its prompt, so the turn may be open without a run.
+        let is_taken = !matches!(change.step, TurnStep::Unrelated | TurnStep::Late);
+        event.kind == Kind::UserPrompt && is_taken && self.open.is_none()
+    }
+
+    fn infer_end(&mut self, event: &Event, outcome: TurnOutcome) {
+        if let Some(run) = &mut self.open {
+            let raised = event.readable::<ErrorRaised>().map(|raised| raised.message);
+            let error = raised.filter(|_| event.kind == Kind::Error).map(|text| compact(&text));
+            run.inferred = Some(InferredEnd { outcome, error });
+        }
+    }
+
+    fn complete(
+        &mut self,
+        event: &Event,
+        outcome: TurnOutcome,
+        prices: &PriceTable,
+    ) -> Option<Box<RunEnd>> {
+        let TurnCompleted { error, usage, .. } = event.readable().unwrap_or_default();
+        // The agent's own word replaces what its answer implied.
+        self.open.as_mut()?.inferred = None;
+        let end = self.end(outcome, error.map(|error| compact(&error)), prices)?;
+        // What the agent itself adds up goes before our sum of its requests.
+        let (usage, cost) = (usage.or(end.usage), event.cost.or(end.cost));
+        Some(Box::new(RunEnd { usage, cost, ..end }))
+    }
+
+    /// Ends the run with what its last record implied, else with this outcome.
+    fn end(
+        &mut self,
+        outcome: TurnOutcome,
+        error: Option<String>,
+        prices: &PriceTable,
+    ) -> Option<RunEnd> {
+        // Taken, so that a run ends once.
+        let OpenRun { turn_id, answer, inferred, facts, .. } = self.open.take()?;
+        let InferredEnd { outcome, error } = inferred.unwrap_or(InferredEnd { outcome, error });
+        let spent = Spent::from_facts(&facts, prices);
+        let has_requests = spent.tokens.requests > 0;
+        Some(RunEnd {
+            outcome,
+            turn_id,
+            result: answer,
+            error,
+            usage: has_requests.then(|| spent.tokens.to_usage()),
+            cost: spent.money.usd.filter(|_| has_requests),
+        })
     }
 }
 
-impl RunChange {
-    fn ends(end: RunEnd) -> RunChange {
-        RunChange { closes: None, own: OwnMessage::End(Box::new(end)) }
+impl OpenRun {
+    fn from_prompt(prompt: &Event) -> OpenRun {
+        // Live capture observes a prompt within seconds; only an import is as late as this.
+        let late = prompt.observed_at.nanos() - prompt.created_at.nanos();
+        OpenRun {
+            is_fresh: late < ABSENCE.as_nanos() as i128,
+            started_at: prompt.created_at,
+            turn_id: prompt.turn_id.clone(),
+            answer: None,
+            inferred: None,
+            facts: Facts::default(),
+            status: Status::Running.as_str().to_owned(),
+        }
     }
 
-    fn other() -> RunChange {
-        RunChange { closes: None, own: OwnMessage::Other }
+    fn note_answer(&mut self, event: &Event, change: TurnChange) {
+        if event.kind != Kind::AssistantMessage || change.is_late() {
+            return;
+        }
+        let message = event.readable::<AssistantMessage>();
+        // An answer may come in several messages, the last of them perhaps without text.
+        if let Some(message) = message.filter(|message| message.content.has_substance()) {
+            self.answer = Some(compact(&message.content.joined_text()));
+        }
     }
-}
-
-/// The text of an answer, and whether it is the last of its turn.
-fn words_of(event: &Event) -> (Option<String>, bool) {
-    let Some(message) = event.readable::<AssistantMessage>() else { return (None, false) };
-    // A message of tool calls alone has no text to show.
-    let text = message.content.has_substance().then(|| compact(&message.content.joined_text()));
-    (text, message.stop_reason.as_deref() == Some(ANSWERED))
 }

@@ -29,6 +29,14 @@ pub(super) fn message_name(event: &Event) -> &'static str {
     }
 }
 
+/// The status that the message of an event reports, if it reports one.
+pub(super) fn reported_status(event: &Event) -> Option<String> {
+    match message_name(event) {
+        "agent_updated" => status_of(event).0,
+        _ => None,
+    }
+}
+
 /// Adds the fields of an event. A payload that cannot be read leaves only the event's text.
 pub(super) fn add_fields(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
     match event.kind {

@@ -1,6 +1,7 @@
-//! Keeps the board of statuses current while it is watched.
+//! The one place in the daemon that says what each session is doing. Pages, notifications, the bus
+//! and commands all read it, so that they cannot disagree.
 //!
-//! Without a watcher the thread sleeps. With one, a session is assessed again when an event of it was
+//! Without a [`StatusWatch`] the thread sleeps. With one, a session is assessed again when an event of it was
 //! recorded, at most every 100 ms. The end of a process and the passing of time produce no event:
 //! so once a second the thread probes the processes of open sessions, and assesses a session again
 //! if the probe differs or the clock alone changes its status. When the last watcher leaves, the
@@ -19,11 +20,12 @@ use journal::{
 };
 use serve::Board;
 
+use super::changes::StatusChanges;
 use super::tracker::{Recheck, SessionStatus, StatusTracker};
 use crate::answers;
 use crate::journal_handle::JournalHandle;
 use host::Processes;
-use projection::status::StatusState;
+use projection::status::{Status, StatusState};
 
 /// The least time between two updates of the board.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
@@ -48,10 +50,20 @@ pub(crate) struct StatusService {
     environment: Environment,
     clock: fn() -> Time,
     board: Board,
+    changes: StatusChanges,
     tracker: Mutex<TrackerSlot>,
     watch_state: Mutex<WatchState>,
     changed: Condvar,
     waker: SubscriptionWaker,
+}
+
+/// Keeps the statuses current for as long as it is held.
+pub(crate) struct StatusWatch(Arc<StatusService>);
+
+/// The thread of the service. It has to be stopped.
+pub(crate) struct StatusThread {
+    service: Arc<StatusService>,
+    thread: JoinHandle<()>,
 }
 
 /// The tracker, and the number of the journal it reads.
@@ -61,9 +73,12 @@ struct TrackerSlot {
     processes: Processes,
 }
 
-/// The sessions on the board, and when each check was made last.
+/// The sessions that are kept current, and when each check was made last.
 struct ShownSessions {
-    ids: BTreeSet<SessionId>,
+    /// The sessions on the board.
+    listed: BTreeSet<SessionId>,
+    /// Child sessions at work. Lists leave them out, but the bus reports on their runs.
+    unlisted: BTreeSet<SessionId>,
     /// The journal's count of deletions when all were listed.
     deletions: u64,
     /// When the board was updated last.
@@ -87,55 +102,53 @@ impl StatusService {
         journal: JournalHandle,
         environment: Environment,
         clock: fn() -> Time,
-        board: Board,
     ) -> StatusService {
         let tracker = Mutex::new(TrackerSlot {
             reopen_count: journal.reopen_count(),
             tracker: StatusTracker::new(journal.current(), environment.clone()),
             processes: Processes::default(),
         });
-        let (watch_state, changed, waker) =
-            (Mutex::default(), Condvar::new(), SubscriptionWaker::default());
-        StatusService { journal, environment, clock, board, tracker, watch_state, changed, waker }
-    }
-
-    /// Keeps the board current on a thread of its own, until `stop`.
-    pub(crate) fn start(self: &Arc<StatusService>) -> io::Result<JoinHandle<()>> {
-        let service = Arc::clone(self);
-        std::thread::Builder::new().name("live".to_owned()).spawn(move || service.run())
-    }
-
-    /// Ends the thread.
-    pub(crate) fn stop(&self) {
-        self.watch_state().is_over = true;
-        self.changed.notify_all();
-        self.waker.wake();
-    }
-
-    /// Sets the number of watchers. The last one to leave wipes the board.
-    pub(crate) fn watched_by(&self, watchers: usize) {
-        let mut watch_state = self.watch_state();
-        watch_state.watchers = watchers;
-        if watchers == 0 {
-            watch_state.round += 1;
-            self.board.wipe();
+        StatusService {
+            journal,
+            environment,
+            clock,
+            board: Board::default(),
+            changes: StatusChanges::default(),
+            tracker,
+            watch_state: Mutex::default(),
+            changed: Condvar::new(),
+            waker: SubscriptionWaker::default(),
         }
-        drop(watch_state);
-        self.changed.notify_all();
-        self.waker.wake();
     }
 
-    /// The statuses on the board; `None` without a watcher, or before the first look.
-    pub(crate) fn shown(&self) -> Option<Vec<wire::Status>> {
-        self.board.whole()
+    /// Keeps the statuses current on a thread of its own, while they are watched.
+    pub(crate) fn start(self: &Arc<StatusService>) -> io::Result<StatusThread> {
+        let service = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("status".to_owned());
+        let thread = thread.spawn(move || service.run())?;
+        Ok(StatusThread { service: Arc::clone(self), thread })
+    }
+
+    /// Begins to keep the statuses current. The last watch to be dropped wipes the board.
+    pub(crate) fn watch(self: &Arc<StatusService>) -> StatusWatch {
+        self.watch_state().watchers += 1;
+        self.changed.notify_all();
+        StatusWatch(Arc::clone(self))
+    }
+
+    /// The board that the thread fills.
+    pub(crate) fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// The changes of statuses, also those of child sessions.
+    pub(crate) fn changes(&self) -> &StatusChanges {
+        &self.changes
     }
 
     /// The listed sessions that were recently active or are open.
     pub(crate) fn recent(&self) -> Result<Vec<SessionStatus>, ReadError> {
-        let mut slot = self.tracker();
-        let TrackerSlot { tracker, processes, .. } = &mut *slot;
-        let listed = tracker.recent(processes, (self.clock)())?;
-        Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
+        Ok(self.assess_recent()?.into_iter().filter(SessionStatus::is_listed).collect())
     }
 
     /// The status of one session. A long session is read before the lock is taken, so that other
@@ -150,6 +163,13 @@ impl StatusService {
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         tracker.for_session(info, processes, (self.clock)())
+    }
+
+    /// The sessions that were recently active or are open, child sessions among them.
+    fn assess_recent(&self) -> Result<Vec<SessionStatus>, ReadError> {
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        tracker.recent(processes, (self.clock)())
     }
 
     fn run(&self) {
@@ -192,6 +212,8 @@ impl StatusService {
             };
             match subscription.next_within(patience) {
                 Ok(Some(Delivery::Event(event))) => {
+                    // Folded as it was committed, so that it is not read back from the journal.
+                    self.tracker().tracker.apply_event(&event.event);
                     recorded.insert(event.event.session_id.clone());
                 }
                 // Events were skipped, so any session may have changed.
@@ -228,20 +250,23 @@ impl StatusService {
     fn show_all(&self, round: u64, journal: &Journal) -> Result<ShownSessions, ReadError> {
         // Read before the list: a deletion in between then shows at the next check.
         let deletions = journal.deletions()?;
-        let listed = self.recent()?;
-        let ids: BTreeSet<SessionId> = listed.iter().map(|status| status.info.id.clone()).collect();
-        // This process reads the files itself, so no status counts as behind.
-        let statuses = listed.iter().map(answers::status).map(current);
-        self.put(round, |board| board.show_all(statuses));
+        let statuses = self.assess_recent()?;
         let now = Instant::now();
-        Ok(ShownSessions {
-            ids,
+        let mut shown = ShownSessions {
+            listed: BTreeSet::new(),
+            unlisted: BTreeSet::new(),
             deletions,
             shown_at: now,
             open_probed_at: now,
             ended_probed_at: now,
             listed_at: now,
-        })
+        };
+        statuses.iter().for_each(|status| shown.add(status));
+        // This process reads the files itself, so no status counts as behind.
+        let listed = statuses.iter().filter(|status| status.is_listed());
+        let listed = listed.map(answers::status).map(current);
+        self.put(round, |board| board.show_all(listed), &statuses);
+        Ok(shown)
     }
 
     /// Shows what changed without an event; `false` if all sessions have to be listed again.
@@ -257,7 +282,8 @@ impl StatusService {
         }
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
-        let changed = tracker.changed(&shown.ids, which, processes, (self.clock)())?;
+        let ids = shown.listed.union(&shown.unlisted);
+        let changed = tracker.changed(ids, which, processes, (self.clock)())?;
         // Released before the board is updated, which takes the lock of the watchers.
         drop(slot);
         let Some(changed) = changed else { return Ok(false) };
@@ -290,23 +316,26 @@ impl StatusService {
         statuses: &[SessionStatus],
         shown: &mut ShownSessions,
     ) {
-        let listed = || statuses.iter().filter(|status| status.is_listed());
         // Removed and added again: a child session that no longer needs the user leaves the list.
-        shown.ids.retain(|id| !ids.contains(id));
-        shown.ids.extend(listed().map(|status| status.info.id.clone()));
-        self.put(round, |board| {
-            board.keep(|id| shown.ids.contains(id));
-            board.show(listed().map(answers::status).map(current));
-        });
+        shown.listed.retain(|id| !ids.contains(id));
+        shown.unlisted.retain(|id| !ids.contains(id));
+        statuses.iter().for_each(|status| shown.add(status));
+        let listed = statuses.iter().filter(|status| status.is_listed());
+        let update = |board: &Board| {
+            board.keep(|id| shown.listed.contains(id));
+            board.show(listed.map(answers::status).map(current));
+        };
+        self.put(round, update, statuses);
         shown.shown_at = Instant::now();
     }
 
-    /// Updates the board, unless the watchers of the round have left.
-    fn put(&self, round: u64, put: impl FnOnce(&Board)) {
+    /// Updates the board and the changes, unless the watchers of the round have left.
+    fn put(&self, round: u64, update: impl FnOnce(&Board), statuses: &[SessionStatus]) {
         // The lock is held during the update, or a board wiped meanwhile would be filled again.
         let watch_state = self.watch_state();
         if watch_state.is_watched_in(round) {
-            put(&self.board);
+            update(&self.board);
+            self.changes.add(statuses);
         }
     }
 
@@ -324,6 +353,44 @@ impl StatusService {
 
     fn watch_state(&self) -> MutexGuard<'_, WatchState> {
         self.watch_state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for StatusWatch {
+    fn drop(&mut self) {
+        let StatusWatch(service) = self;
+        let mut watch_state = service.watch_state();
+        watch_state.watchers -= 1;
+        if watch_state.watchers == 0 {
+            watch_state.round += 1;
+            service.board.wipe();
+            service.changes.clear();
+        }
+        drop(watch_state);
+        service.waker.wake();
+    }
+}
+
+impl StatusThread {
+    /// Ends the thread and waits for its end.
+    pub(crate) fn stop(self) {
+        let StatusThread { service, thread } = self;
+        service.watch_state().is_over = true;
+        service.changed.notify_all();
+        service.waker.wake();
+        // A panic of the thread concerns only the board, which is of no use now.
+        let _ = thread.join();
+    }
+}
+
+impl ShownSessions {
+    fn add(&mut self, status: &SessionStatus) {
+        let id = status.info.id.clone();
+        if status.is_listed() {
+            self.listed.insert(id);
+        } else if status.verdict.status != Status::Exited {
+            self.unlisted.insert(id);
+        }
     }
 }
 

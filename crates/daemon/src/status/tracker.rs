@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use capture::{Environment, SessionFile, file_of_session, files_of_sessions};
 use event::payload::SessionMode;
-use event::{SessionId, Time};
+use event::{Event, SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::status::{
     Attention, AttentionKind, Life, ProcessEvidence, StatusState, StatusSummary, Verdict,
@@ -244,11 +244,23 @@ impl StatusTracker {
         Ok(statuses)
     }
 
+    /// Folds an event that was just committed. Where events before it are missing, the next look
+    /// reads them together with this one.
+    pub(crate) fn apply_event(&mut self, event: &Event) {
+        if let Some(known) = self.sessions.get_mut(&event.session_id)
+            && known.state.seq() + 1 == event.seq
+        {
+            known.state.apply(event);
+            known.facts.apply(event);
+            known.assessment = None;
+        }
+    }
+
     /// Those of these sessions that may have another status without an event, because a process
     /// ended or time passed. `None` if agents have other sessions open than when all were listed.
-    pub(crate) fn changed(
+    pub(crate) fn changed<'a>(
         &mut self,
-        ids: &BTreeSet<SessionId>,
+        ids: impl IntoIterator<Item = &'a SessionId>,
         which: Recheck,
         processes: &dyn ProcessTable,
         now: Time,

@@ -1,9 +1,11 @@
 //! Events in, messages out; and every start has one end.
 
 use event::payload::{
-    AssistantMessage, Content, SessionExited, StopReason, TurnCompleted, UserPrompt,
+    AssistantMessage, Content, SessionExited, StepCompleted, StopReason, TokenUsage, TurnCompleted,
+    UserPrompt,
 };
-use event::{Draft as Fact, EventId, Time};
+use event::{Cost, Draft as Fact, EventId, Time};
+use projection::status::Reason;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -18,10 +20,15 @@ impl SessionHistory for Log {
     }
 
     fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
-        let before = self.0.iter().rev().map(|recorded| recorded.event.clone());
-        AgentRun::from_newest(
-            before.filter(|event| event.session_id == *session && event.seq < seq),
-        )
+        let events = self.0.iter().map(|recorded| &recorded.event);
+        let before = events.filter(|event| event.session_id == *session && event.seq < seq);
+        let mut run = AgentRun::default();
+        before.for_each(|event| _ = run.apply(event, &PriceTable::shipped()));
+        run
+    }
+
+    fn prices(&self) -> PriceTable {
+        PriceTable::shipped()
     }
 }
 
@@ -32,17 +39,20 @@ enum Deed {
     Queued,
     Words,
     LastWords,
+    /// The tokens of a request.
+    Tokens,
     Completed,
     Failed,
     Exit,
     Note,
 }
 
-const DEEDS: [Deed; 8] = [
+const DEEDS: [Deed; 9] = [
     Deed::Prompt,
     Deed::Queued,
     Deed::Words,
     Deed::LastWords,
+    Deed::Tokens,
     Deed::Completed,
     Deed::Failed,
     Deed::Exit,
@@ -68,6 +78,15 @@ fn fact(deed: Deed, session: usize, number: usize) -> Fact {
         }
         Deed::Words => Fact::new(id, session, at, &words(None)),
         Deed::LastWords => Fact::new(id, session, at, &words(Some("end_turn"))),
+        Deed::Tokens => {
+            let used = |tokens| TokenUsage {
+                input_tokens: Some(tokens),
+                cost: Some(Cost::from_nanos(250_000_000)),
+                ..TokenUsage::default()
+            };
+            let step = StepCompleted { usage: Some(used(10)), ..StepCompleted::default() };
+            Fact::new(id, session, at, &step)
+        }
         Deed::Completed => {
             Fact::new(id, session, at, &completed(Some(StopReason::Completed), None))
         }
@@ -94,8 +113,8 @@ fn log(deeds: &[(Deed, usize)]) -> Log {
     Log(recorded.collect())
 }
 
-/// What is told from some event on.
-fn told(log: &Log, from: usize) -> Vec<Value> {
+/// The messages from an event on.
+fn messages_from(log: &Log, from: usize) -> Vec<Value> {
     let mut cortex = Cortex::default();
     let messages = log.0[from..].iter().flat_map(|recorded| cortex.make_messages(recorded, log));
     messages.map(|message| message.to_json()).collect()
@@ -104,8 +123,8 @@ fn told(log: &Log, from: usize) -> Vec<Value> {
 #[track_caller]
 fn check(deeds: &[Deed], expected: &[&str]) {
     let deeds: Vec<(Deed, usize)> = deeds.iter().map(|deed| (*deed, 0)).collect();
-    let told = told(&log(&deeds), 0);
-    let shown = told.iter().map(|message| {
+    let messages = messages_from(&log(&deeds), 0);
+    let shown = messages.iter().map(|message| {
         let text = |name: &str| message[name].as_str().unwrap_or("-").to_owned();
         match text("event").as_str() {
             "start" => format!("start {}", text("prompt")),
@@ -118,7 +137,7 @@ fn check(deeds: &[Deed], expected: &[&str]) {
 }
 
 #[test]
-fn the_agent_says_when_a_turn_is_over() {
+fn recorded_end_ends_a_run() {
     check(
         &[Deed::Prompt, Deed::Words, Deed::Completed],
         &["start ask 0", "info assistant.message", "finish done words 1"],
@@ -127,15 +146,117 @@ fn the_agent_says_when_a_turn_is_over() {
 }
 
 #[test]
-fn last_answer_ends_a_run() {
+fn inferred_end_waits_for_its_record() {
     check(
-        &[Deed::Prompt, Deed::LastWords, Deed::Completed],
-        &["start ask 0", "finish done words 1", "info turn.completed"],
+        &[Deed::Prompt, Deed::LastWords, Deed::Tokens, Deed::Completed],
+        &["start ask 0", "info assistant.message", "info step.completed", "finish done words 1"],
+    );
+    check(
+        &[Deed::Prompt, Deed::LastWords, Deed::Tokens, Deed::Note],
+        &[
+            "start ask 0",
+            "info assistant.message",
+            "info step.completed",
+            "finish done words 1",
+            "info note",
+        ],
     );
 }
 
 #[test]
-fn the_next_prompt_ends_what_nobody_ended() {
+fn end_has_the_sum_of_its_run() {
+    let deeds = [Deed::Tokens, Deed::Prompt, Deed::Tokens, Deed::Tokens, Deed::Completed];
+    let messages = messages_from(&log(&deeds.map(|deed| (deed, 0))), 0);
+    let end = messages.last().expect("there are messages");
+    assert_eq!((&end["event"], &end["usage"]["input_tokens"]), (&"finish".into(), &20.into()));
+    assert_eq!(end["cost"].to_string(), "0.5");
+}
+
+/// The messages after these events and what the status service says then, second by second.
+#[track_caller]
+fn check_statuses(deeds: &[Deed], statuses: &[(Status, Reason)], expected: &[&str]) {
+    let deeds: Vec<(Deed, usize)> = deeds.iter().map(|deed| (*deed, 0)).collect();
+    let log = log(&deeds);
+    let mut cortex = Cortex::default();
+    for recorded in &log.0 {
+        cortex.make_messages(recorded, &log);
+    }
+    let mut shown = Vec::new();
+    for (second, (status, reason)) in statuses.iter().enumerate() {
+        let now = Time::from_millis(1_800_000_000_000 + second as i64 * 1_000);
+        let assessed = AssessedStatus {
+            session: SessionId::new("s0").expect("a plain id"),
+            seq: deeds.len() as u64,
+            status: *status,
+            reason: *reason,
+            confidence: event::Confidence::High,
+            source: "process".to_owned(),
+            what: "its process is gone".to_owned(),
+        };
+        let messages = cortex.apply_status(&assessed, now);
+        for message in messages.into_iter().chain(cortex.end_settled_runs(now)) {
+            let message = message.to_json();
+            let text = |name: &str| message[name].as_str().unwrap_or("-").to_owned();
+            let word = if text("outcome") == "-" { text("status") } else { text("outcome") };
+            shown.push(format!("{second} {} {word}", text("event")));
+        }
+    }
+    assert_eq!(shown, expected);
+    assert_eq!(cortex.has_open_runs(), !expected.iter().any(|it| !it.contains("updated")));
+}
+
+#[test]
+fn status_ends_a_run_without_an_event() {
+    let gone = (Status::Exited, Reason::Gone);
+    let ready = (Status::Waiting, Reason::Prompt);
+    let asks = (Status::WaitingApproval, Reason::Permission);
+    let runs = (Status::Running, Reason::Turn);
+    // Its last answer was read, so there is nothing to wait for.
+    check_statuses(
+        &[Deed::Prompt, Deed::LastWords, Deed::Tokens],
+        &[ready],
+        &["0 agent_updated waiting", "0 finish done"],
+    );
+    // A killed agent: what it wrote last may be read a moment later.
+    check_statuses(
+        &[Deed::Prompt],
+        &[runs, gone, gone, gone],
+        &["1 agent_updated exited", "3 error died"],
+    );
+    check_statuses(
+        &[Deed::Prompt],
+        &[ready, ready, ready],
+        &["0 agent_updated waiting", "2 finish interrupted"],
+    );
+    // A status that changes back ends nothing.
+    check_statuses(
+        &[Deed::Prompt],
+        &[asks, ready, runs, runs, runs],
+        &["0 agent_updated waiting_approval", "1 agent_updated waiting", "2 agent_updated running"],
+    );
+}
+
+#[test]
+fn status_from_before_an_event_is_ignored() {
+    let log = log(&[(Deed::Prompt, 0), (Deed::Words, 0)]);
+    let mut cortex = Cortex::default();
+    for recorded in &log.0 {
+        cortex.make_messages(recorded, &log);
+    }
+    let assessed = AssessedStatus {
+        session: SessionId::new("s0").expect("a plain id"),
+        seq: 1,
+        status: Status::Exited,
+        reason: Reason::Gone,
+        confidence: event::Confidence::High,
+        source: String::new(),
+        what: String::new(),
+    };
+    assert!(cortex.apply_status(&assessed, Time::from_millis(0)).is_empty());
+}
+
+#[test]
+fn next_prompt_ends_an_open_run() {
     check(
         &[Deed::Prompt, Deed::Queued, Deed::Prompt, Deed::Words, Deed::Prompt],
         &[
@@ -151,16 +272,16 @@ fn the_next_prompt_ends_what_nobody_ended() {
 }
 
 #[test]
-fn a_session_that_ends_ends_its_run() {
+fn exit_ends_a_run() {
     check(&[Deed::Prompt, Deed::Exit], &["start ask 0", "error died -", "info session.exited"]);
 }
 
 #[test]
-fn texts_are_cut_to_what_a_message_may_hold() {
+fn long_texts_are_cut() {
     let mut log = log(&[(Deed::Prompt, 0)]);
     let long = UserPrompt::text("é".repeat(5_000));
     log.0[0].event.draft.data = event::Raw::from_value(&long).expect("it encodes");
-    let prompt = told(&log, 0)[0]["prompt"].as_str().expect("a text").to_owned();
+    let prompt = messages_from(&log, 0)[0]["prompt"].as_str().expect("a text").to_owned();
     assert_eq!(prompt.chars().count(), 2_001);
 }
 
@@ -173,8 +294,8 @@ fn overlong_names_are_cut() {
         recorded.event.draft.provider.clone_from(&long);
     }
     log.0[1].event.draft.kind = Kind::Other(long.into());
-    let told = told(&log, 0);
-    assert_eq!((&told[0]["position"], &told[1]["position"]), (&1.into(), &2.into()));
+    let messages = messages_from(&log, 0);
+    assert_eq!((&messages[0]["position"], &messages[1]["position"]), (&1.into(), &2.into()));
 }
 
 fn deeds() -> impl Strategy<Value = Vec<(Deed, usize)>> {
@@ -185,11 +306,11 @@ proptest! {
     #[test]
     fn every_start_has_one_end(deeds in deeds()) {
         let log = log(&deeds);
-        let told = told(&log, 0);
-        let positions: Vec<u64> = told.iter().filter_map(|one| one["position"].as_u64()).collect();
+        let messages = messages_from(&log, 0);
+        let positions: Vec<u64> = messages.iter().filter_map(|one| one["position"].as_u64()).collect();
         prop_assert_eq!(positions, (1..=deeds.len() as u64).collect::<Vec<_>>());
         let mut open = HashMap::new();
-        for message in &told {
+        for message in &messages {
             let session = message["session_id"].to_string();
             match message["event"].as_str().expect("a name") {
                 "start" => prop_assert_eq!(open.insert(session, ()), None),
@@ -200,11 +321,11 @@ proptest! {
     }
 
     #[test]
-    fn who_begins_later_is_told_the_same(deeds in deeds(), from in any::<prop::sample::Index>()) {
+    fn replay_from_anywhere_is_the_same(deeds in deeds(), from in any::<prop::sample::Index>()) {
         let log = log(&deeds);
         let from = from.index(deeds.len());
-        let all = told(&log, 0);
-        let rest = told(&log, from);
+        let all = messages_from(&log, 0);
+        let rest = messages_from(&log, from);
         prop_assert_eq!(&all[all.len() - rest.len()..], &rest[..]);
     }
 }
@@ -228,7 +349,7 @@ fn said_of(kind: Kind, data: Value) -> (String, Value) {
 }
 
 #[test]
-fn every_kind_has_its_message_and_its_fields() {
+fn every_kind_has_its_message() {
     use serde_json::json;
     let updated = |status: Value, reason: Value, more: Value| {
         let mut fields = json!({"agent": "s0", "status": status, "from": "native",

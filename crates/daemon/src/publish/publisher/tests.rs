@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use bus::{Filter, Listener, RunError, Server};
 use event::payload::UserPrompt;
 use event::{Draft as Fact, EventId, SessionId};
-use journal::{Batch, SubscriptionWaker};
+use journal::Batch;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -28,6 +28,7 @@ impl Stage {
         let dir = TempDir::new().expect("a folder can be made");
         let journal_handle =
             JournalHandle::open(dir.path().join("journal")).expect("it can be made");
+        std::fs::create_dir(health_dir(journal_handle.folder())).expect("it can be made");
         let path = dir.path().join("bus.sock");
         let server = Server::bind(&path, bus::ServerSettings::default()).expect("it can be bound");
         let bus = server.handle();
@@ -39,8 +40,10 @@ impl Stage {
 
     fn news(&self) -> BusPublisher {
         let clock = || Time::from_millis(NOW);
-        BusPublisher::open(self.journal_handle.clone(), self.bus.clone(), clock)
-            .expect("it can be read")
+        let environment = capture::Environment::new(self._dir.path(), []);
+        let status = StatusService::new(self.journal_handle.clone(), environment, clock);
+        let (journal_handle, bus) = (self.journal_handle.clone(), self.bus.clone());
+        BusPublisher::open(journal_handle, bus, clock, Arc::new(status)).expect("it can be read")
     }
 
     /// Records so many events of a session in one commit; their positions.
@@ -119,7 +122,7 @@ proptest! {
                     stage.record(&format!("old{session}"), 0, count);
                     news.catch_up(&StopFlag::default()).expect("it can be read");
                 }
-                Act::Follow => news.follow(&over, &SubscriptionWaker::default()).expect("it can be read"),
+                Act::Follow => news.follow(&over).expect("it can be read"),
                 Act::CatchUp => news.catch_up(&StopFlag::default()).expect("it can be read"),
                 Act::Restart => news = stage.news(),
             }
@@ -148,7 +151,7 @@ fn imported_events_are_not_published() {
     over.request_stop();
     stage.record_seen("imported", 0, 0, 3);
     let wanted = stage.record("s", 0, 2);
-    news.follow(&over, &SubscriptionWaker::default()).expect("it can be read");
+    news.follow(&over).expect("it can be read");
     drop(news);
     assert_eq!(stage.told(), wanted);
 }
@@ -165,4 +168,18 @@ fn published_run_gets_its_end_after_absence() {
     later.catch_up(&StopFlag::default()).expect("it can be read");
     drop((news, later));
     assert_eq!(stage.told(), wanted);
+}
+
+#[test]
+fn open_run_is_resumed_after_restart() {
+    let mut stage = Stage::new();
+    let mut first = stage.news();
+    stage.record("s", NOW, 1);
+    first.catch_up(&StopFlag::default()).expect("it can be read");
+    drop(first);
+    let second = stage.news();
+    assert!(second.cortex.has_open_runs());
+    // Its session went on while no daemon ran: the next event of the session shows the run.
+    stage.record("s", NOW, 1);
+    assert!(!stage.news().cortex.has_open_runs());
 }

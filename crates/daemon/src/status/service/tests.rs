@@ -58,12 +58,12 @@ fn ended_waits_leave_the_board() {
     let dir = tempfile::TempDir::new().unwrap();
     let journal_handle = JournalHandle::open(dir.path().join("journal")).unwrap();
     let journal = journal_handle.current();
-    let board = Board::default();
     let environment = Environment::new(dir.path(), []);
-    let service = Arc::new(StatusService::new(journal_handle, environment, now, board.clone()));
+    let service = Arc::new(StatusService::new(journal_handle, environment, now));
+    let board = service.board().clone();
     let thread = service.start().unwrap();
     ask(&journal, "child", &json!({"entry_point": "cli", "mode": "child"}));
-    service.watched_by(1);
+    let watch = service.watch();
     let mut seen = BoardCursor::default();
     hear(&board, &mut seen, "waiting-for-input");
     // A child session that needs no approval any more leaves the list.
@@ -72,14 +72,13 @@ fn ended_waits_leave_the_board() {
     assert_eq!(gone.last().unwrap()["session_id"], "made-up:child");
     ask(&journal, "main", &json!({"entry_point": "cli"}));
     hear(&board, &mut seen, "waiting-for-input");
-    service.watched_by(0);
+    drop(watch);
     allow(&journal, "main");
-    service.watched_by(1);
+    let _watch = service.watch();
     let heard = hear(&board, &mut BoardCursor::default(), "session.board");
     let statuses = heard[0]["statuses"].as_array().unwrap();
     assert_eq!(statuses.len(), 1, "{heard:?}");
     assert_eq!(statuses[0]["session_id"], "made-up:main", "{heard:?}");
     assert_eq!(statuses[0]["status"], "running", "{heard:?}");
-    service.stop();
-    thread.join().unwrap();
+    thread.stop();
 }
