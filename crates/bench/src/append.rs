@@ -11,7 +11,7 @@ use testkit::corpus::Corpus;
 use crate::Outcome;
 use crate::floor::{RawRow, RawTable};
 use crate::load::{self, Load};
-use crate::meter::{Cost, best, race, time};
+use crate::meter::{Cost, best_of, race_rounds, time_work};
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::stage::Stage;
 
@@ -19,26 +19,26 @@ const CALLERS: usize = 64;
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let load = Load::new(Corpus::new(11).events(stage.scale.batched));
-    report.note("append", load.description.to_string());
+    report.add_note("append", load.description.to_string());
     one_by_one(stage, report, &load)?;
     in_batches(stage, report, &load)?;
     in_groups(stage, report, &load)?;
-    by_many(stage, report, &load)
+    measure_many(stage, report, &load)
 }
 
 fn one_by_one(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
     let count = stage.scale.single;
     let race = against_floor(stage, load, count, 1)?;
     let measure = "durable append, one caller, one event each";
-    report.row(race.row(measure, count).bar(Bar::AtMost { must: 1.5, aim: 1.15 }));
+    report.add_row(race.into_row(measure, count).with_bar(Bar::AtMost { must: 1.5, aim: 1.15 }));
     Ok(())
 }
 
 fn in_batches(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
     let count = load.drafts.len();
     let race = against_floor(stage, load, count, 100)?;
-    let row = race.row("durable append, batches of 100", count);
-    report.row(row.bar(Bar::AtMost { must: 2.5, aim: 1.5 }));
+    let row = race.into_row("durable append, batches of 100", count);
+    report.add_row(row.with_bar(Bar::AtMost { must: 2.5, aim: 1.5 }));
     Ok(())
 }
 
@@ -52,18 +52,19 @@ fn against_floor(
     // Made before the race: both closures need the stage, and only one of them can borrow it.
     let paths: Vec<_> = (0..rounds).map(|_| stage.fresh_path()).collect();
     let mut paths = paths.into_iter();
-    race(
+    race_rounds(
         rounds,
-        || load::append(&stage.scratch()?.journal, &load.drafts[..count], batch),
-        || insert(&paths.next().expect("a path for every round"), &load.rows[..count], batch),
+        || load::append_batches(&stage.make_scratch()?.journal, &load.drafts[..count], batch),
+        || insert_rows(&paths.next().expect("a path for every round"), &load.rows[..count], batch),
     )
 }
 
 /// Inserts the rows into a fresh plain table, so many per transaction.
-fn insert(file: &Path, rows: &[RawRow], batch: usize) -> Outcome<Cost> {
+fn insert_rows(file: &Path, rows: &[RawRow], batch: usize) -> Outcome<Cost> {
     // Creating the table is not timed, as opening the journal is not.
     let table = RawTable::create(file)?;
-    let (cost, ()) = time(|| rows.chunks(batch).try_for_each(|chunk| table.insert(chunk)))?;
+    let (cost, ()) =
+        time_work(|| rows.chunks(batch).try_for_each(|chunk| table.insert_rows(chunk)))?;
     // Closed before the file is removed, so that SQLite does not leave its log behind.
     drop(table);
     fs::remove_file(file)?;
@@ -76,18 +77,18 @@ fn in_groups(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()>
     let (rounds, count) = (stage.scale.rounds, load.drafts.len());
     let paths: Vec<_> = (0..rounds).map(|_| stage.fresh_path()).collect();
     let mut paths = paths.into_iter();
-    let race = race(
+    let race = race_rounds(
         rounds,
         || {
-            let scratch = stage.scratch()?;
-            let batches = load::batches(&load.drafts, 1);
-            let (cost, ()) = time(|| submit_all(&scratch.journal, batches))?;
+            let scratch = stage.make_scratch()?;
+            let batches = load::split_batches(&load.drafts, 1);
+            let (cost, ()) = time_work(|| submit_all(&scratch.journal, batches))?;
             Ok(cost)
         },
-        || insert(&paths.next().expect("a path for every round"), &load.rows, 100),
+        || insert_rows(&paths.next().expect("a path for every round"), &load.rows, 100),
     )?;
-    let row = race.row("durable append, groups that form by themselves", count);
-    report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.5 }));
+    let row = race.into_row("durable append, groups that form by themselves", count);
+    report.add_row(row.with_bar(Bar::AtMost { must: 2.0, aim: 1.5 }));
     Ok(())
 }
 
@@ -102,39 +103,40 @@ fn submit_all(journal: &Journal, batches: Vec<Batch>) -> Outcome<()> {
 }
 
 /// Many callers that each wait for every event, against one such caller.
-fn by_many(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
+fn measure_many(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
     let (rounds, single) = (stage.scale.rounds, stage.scale.single);
-    let alone =
-        best(rounds, || load::append(&stage.scratch()?.journal, &load.drafts[..single], 1))?;
+    let alone = best_of(rounds, || {
+        load::append_batches(&stage.make_scratch()?.journal, &load.drafts[..single], 1)
+    })?;
     let count = load.drafts.len();
-    let many = best(rounds, || call(&stage.scratch()?.journal, &load.drafts))?;
-    let row = Row::against(
+    let many = best_of(rounds, || append_singly(&stage.make_scratch()?.journal, &load.drafts))?;
+    let row = Row::against_floor(
         format!("{CALLERS} callers against 1, one event each"),
         many.per_second(count),
         alone.per_second(single),
     );
-    report.row(row.bar(Bar::AtLeast { must: 10.0, aim: 30.0 }));
+    report.add_row(row.with_bar(Bar::AtLeast { must: 10.0, aim: 30.0 }));
 
     // Few enough events that the log holds all of their commits.
     let few = &load.drafts[..count.min(1_000)];
-    let scratch = stage.scratch()?;
-    call(&scratch.journal, few)?;
+    let scratch = stage.make_scratch()?;
+    append_singly(&scratch.journal, few)?;
     let per_event = commits_in_log(scratch.dir())? as f64 / few.len() as f64;
     let syncs = Row {
         ratio: Some(per_event),
         ..Row::alone(format!("syncs per event, {CALLERS} callers"), Quantity::Count(per_event))
     };
-    report.row(syncs.bar(Bar::AtMost { must: 1.0 / 8.0, aim: 1.0 / 32.0 }));
+    report.add_row(syncs.with_bar(Bar::AtMost { must: 1.0 / 8.0, aim: 1.0 / 32.0 }));
     Ok(())
 }
 
-fn call(journal: &Journal, drafts: &[Draft]) -> Outcome<Cost> {
+fn append_singly(journal: &Journal, drafts: &[Draft]) -> Outcome<Cost> {
     let shares: Vec<Vec<Batch>> = drafts
         // Batches are built before the clock starts; only appending is timed.
         .chunks(drafts.len().div_ceil(CALLERS))
-        .map(|share| load::batches(share, 1))
+        .map(|share| load::split_batches(share, 1))
         .collect();
-    let (cost, ()) = time(|| {
+    let (cost, ()) = time_work(|| {
         thread::scope(|scope| {
             let callers: Vec<_> = shares
                 .into_iter()

@@ -23,8 +23,8 @@ use crate::Outcome;
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::stage::Stage;
 
-use driver::{MESSAGE, Speech, deliver};
-use others::{Delays, Misbehaviour, delays};
+use driver::{MESSAGE, Speech, deliver_all};
+use others::{Delays, Misbehaviour, measure_delays};
 
 /// Subscribers of one run.
 const SUBSCRIBERS: [usize; 3] = [10, 50, 100];
@@ -47,15 +47,15 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let redis = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
     let has_redis = redis.is_ok_and(|status| status.success());
     if !has_redis {
-        report.note("redis", "left out: there is no `redis-server` here");
+        report.add_note("redis", "left out: there is no `redis-server` here");
     }
     let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
     let has_python = python.is_ok_and(|status| status.success());
     if !has_python {
-        report.note("python", "left out: there is no `python3` here");
+        report.add_note("python", "left out: there is no `python3` here");
     }
     for subscribers in SUBSCRIBERS {
-        stage.tell(&format!("{subscribers} subscribers"))?;
+        stage.announce(&format!("{subscribers} subscribers"))?;
         // The same number of deliveries for every number of subscribers, so that runs take as long.
         let messages = deliveries / subscribers;
         let mut runs: [Vec<BusRun>; 4] = Default::default();
@@ -71,26 +71,27 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
                 runs[3].push(run(Kind::Python, lines, subscribers, messages)?);
             }
         }
-        let [ours, relay, redis, python] = runs.map(|runs| median(&runs));
+        let [ours, relay, redis, python] = runs.map(|runs| median_run(&runs));
         if let (Some(ours), Some(relay)) = (&ours, &relay) {
             let measure = format!("bus: deliveries to {subscribers}, floor a bare relay");
-            report.row(ours.row(measure, relay).bar(AGAINST_RELAY));
+            report.add_row(ours.report_row(measure, relay).with_bar(AGAINST_RELAY));
         }
         if let (Some(ours), Some(redis)) = (&ours, &redis) {
             let measure = format!("bus: deliveries to {subscribers}, floor Redis");
-            report.row(ours.row(measure, redis).bar(AGAINST_REDIS));
+            report.add_row(ours.report_row(measure, redis).with_bar(AGAINST_REDIS));
         }
         if let (Some(ours), Some(python)) = (&ours, &python) {
             let measure =
                 format!("bus: deliveries to {subscribers} by CPU time, floor a server in Python");
             let (ours, floor) = (ours.cpu_pace, python.cpu_pace);
-            let row = Row::against(measure, Quantity::PerSecond(ours), Quantity::PerSecond(floor));
-            report.row(row.bar(AGAINST_PYTHON));
+            let row =
+                Row::against_floor(measure, Quantity::PerSecond(ours), Quantity::PerSecond(floor));
+            report.add_row(row.with_bar(AGAINST_PYTHON));
         }
         if let Some(ours) = ours.filter(|_| subscribers == 100) {
             let (ours, floor) = (Quantity::Bytes(ours.memory), Quantity::Bytes(MEMORY_MAX));
             let measure = "bus: memory with 100 clients after the load, floor the limit";
-            report.row(Row::against(measure, ours, floor).bar(Bar::at_most(1.0)));
+            report.add_row(Row::against_floor(measure, ours, floor).with_bar(Bar::at_most(1.0)));
         }
     }
     growth::measure(deliveries, stage, report)?;
@@ -110,15 +111,15 @@ struct BusRun {
 }
 
 impl BusRun {
-    fn row(&self, measure: String, floor: &BusRun) -> Row {
+    fn report_row(&self, measure: String, floor: &BusRun) -> Row {
         let (ours, other) = (Quantity::PerSecond(self.pace), Quantity::PerSecond(floor.pace));
         // Infinite where the system does not tell the CPU time, which then counts as zero.
         let cpu_ratio = Some(self.cpu_pace / floor.cpu_pace).filter(|ratio| ratio.is_finite());
-        Row { cpu_ratio, ..Row::against(measure, ours, other) }
+        Row { cpu_ratio, ..Row::against_floor(measure, ours, other) }
     }
 }
 
-fn median(runs: &[BusRun]) -> Option<BusRun> {
+fn median_run(runs: &[BusRun]) -> Option<BusRun> {
     let mut runs = runs.to_vec();
     runs.sort_by(|a, b| a.pace.total_cmp(&b.pace));
     runs.get(runs.len() / 2).copied()
@@ -134,9 +135,9 @@ enum Kind {
 
 fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outcome<BusRun> {
     let server = Served::start(kind, subscribers)?;
-    let before = server.cpu();
-    let took = deliver(&server.socket, speech, subscribers, messages)?;
-    let cpu = server.cpu().saturating_sub(before);
+    let before = server.cpu_time();
+    let took = deliver_all(&server.socket, speech, subscribers, messages)?;
+    let cpu = server.cpu_time().saturating_sub(before);
     // The publisher hears itself, but for Redis.
     let heard = if kind == Kind::Redis { subscribers } else { subscribers + 1 };
     let count = (heard * messages) as f64;
@@ -145,7 +146,7 @@ fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outco
         cpu_pace: count / cpu.as_secs_f64(),
         // Read while the clients are still connected: their buffers are part of what the server
         // holds.
-        memory: server.memory(&took.streams),
+        memory: server.memory_held(&took.streams),
     })
 }
 
@@ -218,7 +219,7 @@ impl Served {
         }
     }
 
-    fn cpu(&self) -> Duration {
+    fn cpu_time(&self) -> Duration {
         let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.process_id())) else {
             return Duration::ZERO;
         };
@@ -230,7 +231,7 @@ impl Served {
     }
 
     /// What it holds while these are connected.
-    fn memory(&self, _connected: &[UnixStream]) -> u64 {
+    fn memory_held(&self, _connected: &[UnixStream]) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id()));
         let status = status.unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -265,10 +266,10 @@ fn delay_by_others(is_quick: bool, stage: &mut Stage, report: &mut Report) -> Ou
     let probes = if is_quick { 200 } else { 1_000 };
     // A fresh server each time: what one misbehaving client left in the queues must not count
     // again.
-    let alone = delays(&Served::start(Kind::Ours, 0)?.socket, Misbehaviour::None, probes)?;
+    let alone = measure_delays(&Served::start(Kind::Ours, 0)?.socket, Misbehaviour::None, probes)?;
     for (what, delay) in [("p99", alone.most), ("the worst", alone.worst)] {
         let measure = format!("bus: delay of a delivery, {what}, nobody else");
-        report.row(Row::alone(measure, Quantity::Time(delay)));
+        report.add_row(Row::alone(measure, Quantity::Time(delay)));
     }
     for (others, words) in [
         (Misbehaviour::Stuck(1), "one stuck"),
@@ -277,9 +278,9 @@ fn delay_by_others(is_quick: bool, stage: &mut Stage, report: &mut Report) -> Ou
         (Misbehaviour::Flooding, "one flooding"),
         (Misbehaviour::OneShots, "one-shots all the time"),
     ] {
-        stage.tell(words)?;
-        let with = delays(&Served::start(Kind::Ours, 0)?.socket, others, probes)?;
-        delay_added(words, with.over(alone), report);
+        stage.announce(words)?;
+        let with = measure_delays(&Served::start(Kind::Ours, 0)?.socket, others, probes)?;
+        delay_added(words, with.excess_over(alone), report);
     }
     Ok(())
 }
@@ -288,6 +289,6 @@ fn delay_added(words: &str, added: Delays, report: &mut Report) {
     for (what, delay) in [("p99", added.most), ("the worst", added.worst)] {
         let measure = format!("bus: delay added by others, {what}, {words}, floor the limit");
         let (added, limit) = (Quantity::Time(delay), Quantity::Time(DELAY_MAX));
-        report.row(Row::against(measure, added, limit).bar(Bar::at_most(1.0)));
+        report.add_row(Row::against_floor(measure, added, limit).with_bar(Bar::at_most(1.0)));
     }
 }

@@ -12,24 +12,24 @@ use session::Session;
 use testkit::corpus::Corpus;
 
 use crate::Outcome;
-use crate::host::host;
+use crate::host::make_host;
 use crate::load::{self, index_all};
-use crate::meter::{Cost, race, time};
+use crate::meter::{Cost, race_rounds, time_work};
 use crate::report::{Bar, Growth, Quantity, Report, Row};
 use crate::stage::{self, Stage};
 use crate::view::compacted;
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
-    at_rest(stage, report)?;
+    measure_at_rest(stage, report)?;
     in_memory(stage, report)?;
     after_a_crash(stage, report)
 }
 
 /// An open journal without any request.
-fn at_rest(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+fn measure_at_rest(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let seconds = if stage.scale.rounds > 2 { 10 } else { 2 };
-    let scratch = stage.scratch()?;
-    load::append(&scratch.journal, &Corpus::new(61).events(100).collect::<Vec<_>>(), 10)?;
+    let scratch = stage.make_scratch()?;
+    load::append_batches(&scratch.journal, &Corpus::new(61).events(100).collect::<Vec<_>>(), 10)?;
     // The indexer works after the append returns; it has to be at rest, too.
     index_all(&scratch.journal)?;
     let Some(before) = Activity::now() else { return Ok(()) };
@@ -44,7 +44,7 @@ fn at_rest(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     ] {
         let row =
             Row::alone(format!("idle for {seconds} s: {what}"), Quantity::Count(count as f64));
-        report.row(Row { ratio: Some(count as f64), ..row }.bar(none));
+        report.add_row(Row { ratio: Some(count as f64), ..row }.with_bar(none));
     }
     Ok(())
 }
@@ -64,15 +64,15 @@ impl Activity {
             let name = fs::read_to_string(path.join("comm")).ok()?;
             // The threads of the bench itself wake as well.
             if name.starts_with("journal") {
-                wakeups += field(&path.join("status"), "voluntary_ctxt_switches:")?;
+                wakeups += read_field(&path.join("status"), "voluntary_ctxt_switches:")?;
             }
         }
-        Some(Activity { wakeups, written: field(Path::new("/proc/self/io"), "write_bytes:")? })
+        Some(Activity { wakeups, written: read_field(Path::new("/proc/self/io"), "write_bytes:")? })
     }
 }
 
 /// The number behind a name in one of the system's lists.
-fn field(file: &Path, name: &str) -> Option<u64> {
+fn read_field(file: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
@@ -84,9 +84,9 @@ fn in_memory(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     for events in [longest / 100, longest / 10, longest] {
         let dir = stage.fresh_path();
-        let journal = stage::open(&dir)?;
+        let journal = stage::open_journal(&dir)?;
         let session_id = compacted(&journal, events)?;
-        black_box(Session::open(&host(&journal), session_id.clone())?.effective()?);
+        black_box(Session::open(&make_host(&journal), session_id.clone())?.effective()?);
         // Closed before the other process opens it, so that it starts from what is on the disk.
         drop(journal);
         let program = std::env::current_exe()?;
@@ -100,17 +100,18 @@ fn in_memory(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         fs::remove_dir_all(dir)?;
     }
     let measure = "memory of an open session of equal view, by events in it".to_owned();
-    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.1 }) });
+    report.add_growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.1 }) });
     Ok(())
 }
 
 /// Opens a session and says how much memory of its own this process has then.
-pub(crate) fn hold(dir: &Path, session_id: &str) -> Outcome<u64> {
-    let session = Session::open(&host(&stage::open(dir)?), SessionId::new(session_id)?)?;
+pub(crate) fn hold_session(dir: &Path, session_id: &str) -> Outcome<u64> {
+    let session =
+        Session::open(&make_host(&stage::open_journal(dir)?), SessionId::new(session_id)?)?;
     black_box(session.effective()?);
     let kib =
         // Without pages of files: the system drops those when it needs memory.
-        field(Path::new("/proc/self/status"), "RssAnon:").ok_or("the system does not tell")?;
+        read_field(Path::new("/proc/self/status"), "RssAnon:").ok_or("the system does not tell")?;
     // The session must live until the memory was read.
     black_box(&session);
     Ok(kib * 1024)
@@ -118,8 +119,8 @@ pub(crate) fn hold(dir: &Path, session_id: &str) -> Outcome<u64> {
 
 /// A copy of a journal in the middle of its work is what a crash leaves behind.
 fn after_a_crash(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
-    let scratch = stage.scratch()?;
-    load::append(
+    let scratch = stage.make_scratch()?;
+    load::append_batches(
         &scratch.journal,
         &Corpus::new(62).events(stage.scale.batched).collect::<Vec<_>>(),
         100,
@@ -133,19 +134,19 @@ fn after_a_crash(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     // The first opening copies the log into the database and leaves a clean journal.
     open_once(&clean)?;
     let mut crashed = copies.iter();
-    let race = race(
+    let race = race_rounds(
         stage.scale.rounds,
         || open_once(crashed.next().expect("a copy for every round")),
         || open_once(&clean),
     )?;
-    report.row(race.row("open with a full write-ahead log, against a clean open", 1));
+    report.add_row(race.into_row("open with a full write-ahead log, against a clean open", 1));
     Ok(())
 }
 
 /// Opens a journal, reads its newest position, and closes it.
 fn open_once(dir: &Path) -> Outcome<Cost> {
-    let (cost, journal) = time(|| {
-        let journal = stage::open(dir)?;
+    let (cost, journal) = time_work(|| {
+        let journal = stage::open_journal(dir)?;
         black_box(journal.tail()?);
         Ok(journal)
     })?;

@@ -47,7 +47,7 @@ impl RawTable {
     }
 
     /// Inserts the rows in one transaction.
-    pub(crate) fn insert(&self, rows: &[RawRow]) -> Outcome<()> {
+    pub(crate) fn insert_rows(&self, rows: &[RawRow]) -> Outcome<()> {
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for row in rows {
             self.db
@@ -61,7 +61,7 @@ impl RawTable {
     }
 
     /// Scans a session from its first event on and shows the text of each to `look`.
-    pub(crate) fn scan(
+    pub(crate) fn scan_session(
         &self,
         session: u32,
         mut look: impl FnMut(&[u8]) -> Outcome<()>,

@@ -10,9 +10,9 @@ use session::{ForkOptions, Host, fork};
 use testkit::corpus::Corpus;
 
 use crate::Outcome;
-use crate::host::host;
+use crate::host::make_host;
 use crate::load;
-use crate::meter::{Cost, race, time};
+use crate::meter::{Cost, race_rounds, time_work};
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::stage::{self, Stage, disk_bytes};
 
@@ -34,35 +34,36 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 fn of_any_length(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let events = stage.scale.session_events;
     let dir = stage.fresh_path();
-    let journal = stage::open(&dir)?;
-    let (long, short) = (session(&journal, 51, events)?, session(&journal, 52, SHORT)?);
+    let journal = stage::open_journal(&dir)?;
+    let (long, short) = (make_session(&journal, 51, events)?, make_session(&journal, 52, SHORT)?);
     let race = {
         let mut made = 0..;
         // Both closures draw from one row of numbers: a name can be used once in a journal.
         let names = RefCell::new(made.by_ref());
-        let host = host(&journal);
-        race(
+        let host = make_host(&journal);
+        race_rounds(
             stage.scale.rounds,
-            || forks(&host, &long, FORKS, *names.borrow_mut()),
-            || forks(&host, &short, FORKS, *names.borrow_mut()),
+            || fork_many(&host, &long, FORKS, *names.borrow_mut()),
+            || fork_many(&host, &short, FORKS, *names.borrow_mut()),
         )?
     };
     let measure = format!("fork of {events} events, against one of {SHORT}");
-    report.row(race.row(measure, FORKS).bar(Bar::AtMost { must: 2.0, aim: 1.1 }));
+    report.add_row(race.into_row(measure, FORKS).with_bar(Bar::AtMost { must: 2.0, aim: 1.1 }));
 
     // Closed, a journal has nothing left in its log.
     drop(journal);
     let before = disk_bytes(&dir, &|_| true)?;
     // Names far behind those of the race. The journal is a temporary and closes with this line.
-    forks(&host(&stage::open(&dir)?), &long, COUNTED, &mut (1_000_000..))?;
+    fork_many(&make_host(&stage::open_journal(&dir)?), &long, COUNTED, &mut (1_000_000..))?;
     let each = disk_bytes(&dir, &|_| true)?.saturating_sub(before) / COUNTED as u64;
     let floor = Quantity::Bytes(16 * 1024);
-    let row = Row::against("bytes on disk per fork, against 16 KiB", Quantity::Bytes(each), floor);
-    report.row(row.bar(Bar::AtMost { must: 1.0, aim: 0.25 }));
+    let row =
+        Row::against_floor("bytes on disk per fork, against 16 KiB", Quantity::Bytes(each), floor);
+    report.add_row(row.with_bar(Bar::AtMost { must: 1.0, aim: 0.25 }));
     Ok(())
 }
 
-fn forks(
+fn fork_many(
     host: &Host,
     parent: &SessionId,
     count: usize,
@@ -72,7 +73,7 @@ fn forks(
         numbers.take(count).map(|number| SessionId::new(format!("fork {number}"))).collect();
     // Named before the clock starts.
     let names = names?;
-    let (cost, ()) = time(|| {
+    let (cost, ()) = time_work(|| {
         for name in names {
             fork(host, parent, name, ForkOptions::default())?;
         }
@@ -84,19 +85,19 @@ fn forks(
 /// A chain of forks, each with a little of its own, against the same events in one session.
 fn through_generations(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let events = stage.scale.session_events / 10;
-    let scratch = stage.scratch()?;
-    let mut id = session(&scratch.journal, 53, events)?;
-    let host = host(&scratch.journal);
+    let scratch = stage.make_scratch()?;
+    let mut id = make_session(&scratch.journal, 53, events)?;
+    let host = make_host(&scratch.journal);
     for generation in 1..=GENERATIONS {
         let child = SessionId::new(format!("generation {generation}"))?;
         fork(&host, &id, child.clone(), ForkOptions::default())?;
-        prompt(&host, &child)?;
+        append_prompt(&host, &child)?;
         id = child;
     }
     // Each generation adds its first event and a prompt.
-    let alone = session(&scratch.journal, 54, events + 2 * GENERATIONS)?;
+    let alone = make_session(&scratch.journal, 54, events + 2 * GENERATIONS)?;
     let read = |id: &SessionId| {
-        let (cost, ()) = time(|| {
+        let (cost, ()) = time_work(|| {
             for event in scratch.journal.events(id, Selection::all())? {
                 black_box(event?);
             }
@@ -104,13 +105,13 @@ fn through_generations(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         })?;
         Ok(cost)
     };
-    let race = race(stage.scale.rounds, || read(&id), || read(&alone))?.at_work();
+    let race = race_rounds(stage.scale.rounds, || read(&id), || read(&alone))?.at_work();
     let measure = format!("read through {GENERATIONS} generations, against one session");
-    report.row(race.row(measure, events).bar(Bar::AtMost { must: 1.3, aim: 1.1 }));
+    report.add_row(race.into_row(measure, events).with_bar(Bar::AtMost { must: 1.3, aim: 1.1 }));
     Ok(())
 }
 
-fn prompt(host: &Host, id: &SessionId) -> Outcome<()> {
+fn append_prompt(host: &Host, id: &SessionId) -> Outcome<()> {
     let at = host.now();
     let content = Content::text("from here on differently");
     let draft =
@@ -119,9 +120,9 @@ fn prompt(host: &Host, id: &SessionId) -> Outcome<()> {
     Ok(())
 }
 
-fn session(journal: &Journal, seed: u64, events: usize) -> Outcome<SessionId> {
+fn make_session(journal: &Journal, seed: u64, events: usize) -> Outcome<SessionId> {
     let mut corpus = Corpus::one_session(seed).peekable();
     let id = corpus.peek().expect("a corpus does not end").session_id.clone();
-    load::fill(journal, &mut corpus, events, |_| Ok(()))?;
+    load::fill_journal(journal, &mut corpus, events, |_| Ok(()))?;
     Ok(id)
 }

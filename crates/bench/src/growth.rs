@@ -8,7 +8,7 @@ use testkit::corpus::Corpus;
 
 use crate::Outcome;
 use crate::load;
-use crate::meter::{Race, best, race, time};
+use crate::meter::{Race, best_of, race_rounds, time_work};
 use crate::report::{Bar, Growth, Report, Row};
 use crate::stage::{self, Stage};
 
@@ -25,27 +25,27 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 
 fn in_one_session(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let dir = stage.fresh_path();
-    let journal = stage::open(&dir)?;
+    let journal = stage::open_journal(&dir)?;
     let mut corpus = Corpus::one_session(31);
     let all = stage.scale.events;
     let mut points = Vec::new();
     let mut recorded = 0;
     for at in [0, all / 100, all / 10, all] {
         if at > recorded {
-            stage.tell(&format!("filling one session up to {at} events"))?;
-            load::fill(&journal, &mut corpus, at - recorded, |_| Ok(()))?;
+            stage.announce(&format!("filling one session up to {at} events"))?;
+            load::fill_journal(&journal, &mut corpus, at - recorded, |_| Ok(()))?;
             recorded = at;
         }
         let race = beside_empty(stage, &journal, &mut corpus)?;
         let round = stage.scale.batched / 2;
         // The race has appended to the session, too.
         recorded += round * (stage.scale.rounds * ROUNDS) as usize;
-        points.push((at as u64, race.ours.each(round)));
+        points.push((at as u64, race.ours.per_item(round)));
         let measure = format!("append at {at} events in the session, against an empty journal");
-        report.row(race.row(measure, round).bar(BAR));
+        report.add_row(race.into_row(measure, round).with_bar(BAR));
     }
     let measure = "append, by events in the session".to_owned();
-    report.growth(Growth { measure, points, bar: None });
+    report.add_growth(Growth { measure, points, bar: None });
     first_after_opening(stage, report, journal, &dir, &mut corpus)
 }
 
@@ -60,14 +60,14 @@ fn first_after_opening(
     journal.close();
     drop(journal);
     let first = |dir: &Path, draft: Draft| {
-        let journal = stage::open(dir)?;
-        let (cost, _) = time(|| Ok(journal.append(Batch::observed().with(draft))?))?;
+        let journal = stage::open_journal(dir)?;
+        let (cost, _) = time_work(|| Ok(journal.append(Batch::observed().with(draft))?))?;
         journal.close();
         Ok(cost)
     };
     let empty = stage.fresh_path();
     let drafts = corpus.by_ref();
-    let race = race(
+    let race = race_rounds(
         stage.scale.rounds,
         || first(dir, drafts.next().expect("a corpus does not end")),
         || {
@@ -78,12 +78,14 @@ fn first_after_opening(
             Ok(cost)
         },
     )?;
-    report.row(race.row("first append after opening, long session against empty journal", 1));
+    report.add_row(
+        race.into_row("first append after opening, long session against empty journal", 1),
+    );
     Ok(())
 }
 
 fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
-    let scratch = stage.scratch()?;
+    let scratch = stage.make_scratch()?;
     let mut brief = Corpus::brief_sessions(32);
     let mut corpus = Corpus::one_session(33);
     let all = stage.scale.sessions;
@@ -91,12 +93,12 @@ fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     let mut old = Vec::new();
     for at in [1, all / 100, all] {
-        stage.tell(&format!("making {at} sessions"))?;
+        stage.announce(&format!("making {at} sessions"))?;
         let events = (at - begun) * Corpus::BRIEF_EVENTS;
         // About a thousand old sessions, spread over all of them.
         let every = all.div_ceil(1_000);
         let mut count = 0;
-        load::fill(&scratch.journal, &mut brief, events, |draft| {
+        load::fill_journal(&scratch.journal, &mut brief, events, |draft| {
             count += 1;
             if count % (every * Corpus::BRIEF_EVENTS) == 0 {
                 old.push(draft.session_id.clone());
@@ -107,24 +109,24 @@ fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         // Appends to one other session: the many sessions are only there.
         let race = beside_empty(stage, &scratch.journal, &mut corpus)?;
         let round = stage.scale.batched / 2;
-        points.push((at as u64, race.ours.each(round)));
+        points.push((at as u64, race.ours.per_item(round)));
         let measure = format!("append beside {at} sessions, against an empty journal");
-        report.row(race.row(measure, round).bar(BAR));
+        report.add_row(race.into_row(measure, round).with_bar(BAR));
     }
     let measure = "append, by sessions in the journal".to_owned();
-    report.growth(Growth { measure, points, bar: None });
+    report.add_growth(Growth { measure, points, bar: None });
 
     // The worst case: every event goes to another session, none of them touched for long.
-    let scattered = best(1, || {
+    let scattered = best_of(1, || {
         let drafts: Vec<Draft> = old
             .iter()
             .zip(&mut corpus)
             .map(|(session_id, draft)| Draft { session_id: session_id.clone(), ..draft })
             .collect();
-        load::append(&scratch.journal, &drafts, 100)
+        load::append_batches(&scratch.journal, &drafts, 100)
     })?;
     let measure = format!("append to {} old sessions, one event each, batches of 100", old.len());
-    report.row(Row::alone(measure, scattered.each(old.len().max(1))));
+    report.add_row(Row::alone(measure, scattered.per_item(old.len().max(1))));
     Ok(())
 }
 
@@ -138,12 +140,12 @@ fn beside_empty(stage: &mut Stage, journal: &Journal, corpus: &mut Corpus) -> Ou
         drafts.push(next(corpus));
     }
     let (mut here, mut there) = (drafts.iter(), drafts.iter());
-    race(
+    race_rounds(
         rounds,
-        || load::append(journal, here.next().expect("events for every round"), 100),
+        || load::append_batches(journal, here.next().expect("events for every round"), 100),
         || {
             let drafts = there.next().expect("events for every round");
-            load::append(&stage.scratch()?.journal, drafts, 100)
+            load::append_batches(&stage.make_scratch()?.journal, drafts, 100)
         },
     )
 }

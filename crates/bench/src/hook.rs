@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::World;
 
 use crate::Outcome;
-use crate::meter::{Cost, pause, race, time};
+use crate::meter::{Cost, pause, race_rounds, time_work};
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::scribe::{Scribe, Words};
 use crate::stage::Stage;
@@ -40,52 +40,58 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     }
     let world = World::new(&program);
     let mut scribe = Scribe::new(world.home(), 0)?;
-    scribe.write(&Words::new(), event::Time::from_millis(1_800_000_000_000))?;
+    scribe.write_next(&Words::new(), event::Time::from_millis(1_800_000_000_000))?;
     let made = world.run(&["ingest", "--once"]);
     if made.code != Some(0) {
         return Err(format!("no journal: {made}").into());
     }
     let rounds = stage.scale.rounds * 5;
     for event in ["PreToolUse", "PermissionRequest", "Stop"] {
-        one(&world, event, rounds, "no daemon", report)?;
+        measure_one(&world, event, rounds, "no daemon", report)?;
     }
     let mut daemon = world.start(&["--json", "up"]);
     // The first line comes when the daemon is ready.
     daemon.line().ok_or("the daemon does not start")?;
     for event in ["PreToolUse", "PermissionRequest", "Stop"] {
-        one(&world, event, rounds, "a daemon", report)?;
+        measure_one(&world, event, rounds, "a daemon", report)?;
     }
-    stage.tell("many agents call")?;
+    stage.announce("many agents call")?;
     let span = Duration::from_secs(if stage.scale.rounds <= 2 { 3 } else { 20 });
-    many(&world, span, report)?;
+    measure_many(&world, span, report)?;
     daemon.terminate();
     Ok(())
 }
 
 /// One call after another.
-fn one(world: &World, event: &str, rounds: u32, beside: &str, report: &mut Report) -> Outcome<()> {
+fn measure_one(
+    world: &World,
+    event: &str,
+    rounds: u32,
+    beside: &str,
+    report: &mut Report,
+) -> Outcome<()> {
     // On a busy machine a longer program waits for its turn: what both computed says more.
     let (mut cpu, mut cpu_floor) = (Duration::ZERO, Duration::ZERO);
-    let raced = race(
+    let raced = race_rounds(
         rounds,
-        || calls(&|| world.command(&["hook", "claude", event]), &mut cpu),
-        || calls(&|| Command::new(NOTHING), &mut cpu_floor),
+        || time_calls(&|| world.command(&["hook", "claude", event]), &mut cpu),
+        || time_calls(&|| Command::new(NOTHING), &mut cpu_floor),
     )?;
     let row = raced
-        .row(format!("hook {event}, {beside}; floor {NOTHING}"), CALLS)
-        .bar(Bar::at_most(RATIO));
+        .into_row(format!("hook {event}, {beside}; floor {NOTHING}"), CALLS)
+        .with_bar(Bar::at_most(RATIO));
     let is_known = cpu_floor >= CPU_MIN;
     let cpu_ratio = is_known.then(|| cpu.as_secs_f64() / cpu_floor.as_secs_f64());
-    report.row(Row { cpu_ratio, ..row });
+    report.add_row(Row { cpu_ratio, ..row });
     Ok(())
 }
 
 /// Some calls in a row; the time all of them were on a processor is added to `cpu`.
-fn calls(command: &dyn Fn() -> Command, cpu: &mut Duration) -> Outcome<Cost> {
+fn time_calls(command: &dyn Fn() -> Command, cpu: &mut Duration) -> Outcome<Cost> {
     let before = children_cpu();
-    let (cost, ()) = time(|| {
+    let (cost, ()) = time_work(|| {
         for _ in 0..CALLS {
-            call(command())?;
+            time_call(command())?;
         }
         Ok(())
     })?;
@@ -106,23 +112,24 @@ fn children_cpu() -> Option<Duration> {
 }
 
 /// Many agents at once, each at its pace: all but one of a hundred calls.
-fn many(world: &World, span: Duration, report: &mut Report) -> Outcome<()> {
-    let ours = slowest(span, || world.command(&["hook", "claude", "PreToolUse"]))?;
-    let floor = slowest(span, || Command::new(NOTHING))?;
+fn measure_many(world: &World, span: Duration, report: &mut Report) -> Outcome<()> {
+    let ours = slowest_call(span, || world.command(&["hook", "claude", "PreToolUse"]))?;
+    let floor = slowest_call(span, || Command::new(NOTHING))?;
     let about = format!("hook, {AGENTS} agents, {CALLS_PER_SECOND}/s each: p99");
     let row = |floor: &str, time| {
         let measure = format!("{about}; floor {floor}");
-        Row::against(measure, Quantity::Time(ours), Quantity::Time(time))
+        Row::against_floor(measure, Quantity::Time(ours), Quantity::Time(time))
     };
-    report.row(row("the limit", LATE).bar(Bar::at_most(1.0)));
-    report.row(row(&format!("{NOTHING}, in turn"), floor));
+    report.add_row(row("the limit", LATE).with_bar(Bar::at_most(1.0)));
+    report.add_row(row(&format!("{NOTHING}, in turn"), floor));
     Ok(())
 }
 
-fn slowest(span: Duration, command: impl Fn() -> Command + Sync) -> Outcome<Duration> {
+fn slowest_call(span: Duration, command: impl Fn() -> Command + Sync) -> Outcome<Duration> {
     let mut times = Vec::new();
     std::thread::scope(|scope| {
-        let agents: Vec<_> = (0..AGENTS).map(|_| scope.spawn(|| agent(span, &command))).collect();
+        let agents: Vec<_> =
+            (0..AGENTS).map(|_| scope.spawn(|| run_agent(span, &command))).collect();
         for agent in agents {
             let called = agent.join().map_err(|_| "an agent failed")?;
             times.extend(called.map_err(|error| error.to_string())?);
@@ -134,14 +141,14 @@ fn slowest(span: Duration, command: impl Fn() -> Command + Sync) -> Outcome<Dura
 }
 
 /// Calls at a fixed pace. A late call delays the next ones: the agent does not catch up.
-fn agent(
+fn run_agent(
     span: Duration,
     command: &(impl Fn() -> Command + Sync),
 ) -> Result<Vec<Duration>, std::io::Error> {
     let begun = Instant::now();
     let mut times = Vec::new();
     while begun.elapsed() < span {
-        let took = call(command())?;
+        let took = time_call(command())?;
         times.push(took);
         pause((Duration::from_secs(1) / CALLS_PER_SECOND).saturating_sub(took));
     }
@@ -149,7 +156,7 @@ fn agent(
 }
 
 /// Runs a program as an agent runs a hook.
-fn call(mut command: Command) -> Result<Duration, std::io::Error> {
+fn time_call(mut command: Command) -> Result<Duration, std::io::Error> {
     let begun = Instant::now();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
     let stdin = child.stdin.take();

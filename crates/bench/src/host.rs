@@ -28,6 +28,6 @@ impl Stamps for Counter {
 }
 
 /// A host over a journal.
-pub(crate) fn host(journal: &Journal) -> Host {
+pub(crate) fn make_host(journal: &Journal) -> Host {
     Host::new(journal.clone(), Arc::new(Counter))
 }

@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 1024 * 1024;
 const LEVEL: i32 = 1;
 
 /// Takes in every transcript in a folder and below.
-pub(crate) fn take_in(folder: &Path, into: &Path) -> Outcome<()> {
+pub(crate) fn parse_folder(folder: &Path, into: &Path) -> Outcome<()> {
     let mut packed = File::create(into)?;
     let mut compressor = Compressor::new(LEVEL)?;
     let mut chunk = Vec::new();

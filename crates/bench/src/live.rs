@@ -43,23 +43,23 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let is_quick = stage.scale.rounds <= 2;
     let (idle, busy) = if is_quick { (5, 3) } else { (60, 30) };
     let (idle, busy) = (Duration::from_secs(idle), Duration::from_secs(busy));
-    let (world, words) = (World::new(program()?), Words::new());
+    let (world, words) = (World::new(program_path()?), Words::new());
     let mut scribes = sessions_of_yesterday(world.home(), &words)?;
     let running = world.start(&["--json", "--journal", "journal", "ingest"]);
     let mut reader = Reader::open(&world.home().join("journal"))?;
     // Taking in the history is work and must be over before rest is measured.
-    reader.read_until(&last_of(&scribes), &mut |_| {})?;
-    at_rest(&running, idle, "of yesterday", report);
-    stage.tell("agents write")?;
-    at_work(&running, &mut scribes, &words, busy, &mut reader, report)?;
+    reader.read_until(&last_line_of(&scribes), &mut |_| {})?;
+    measure_at_rest(&running, idle, "of yesterday", report);
+    stage.announce("agents write")?;
+    measure_at_work(&running, &mut scribes, &words, busy, &mut reader, report)?;
     // Measured again: capture polls files that were just written more often than old ones.
-    at_rest(&running, idle, "that have just become silent", report);
+    measure_at_rest(&running, idle, "that have just become silent", report);
     running.terminate();
     Ok(())
 }
 
 /// The program that is measured.
-pub(crate) fn program() -> Outcome<PathBuf> {
+pub(crate) fn program_path() -> Outcome<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("hansard");
     if !program.exists() {
         return Err(format!("`{}` is to be built first", program.display()).into());
@@ -72,17 +72,17 @@ fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
     for number in 0..SESSIONS {
         let mut scribe = Scribe::new(home, number)?;
         for _ in 0..LINES_BEFORE {
-            scribe.write(words, now())?;
+            scribe.write_next(words, now())?;
         }
         // Capture polls a source more and more rarely while it is quiet; these shall count as old.
-        scribe.age(SystemTime::now() - YESTERDAY)?;
+        scribe.set_age(SystemTime::now() - YESTERDAY)?;
         scribes.push(scribe);
     }
     Ok(scribes)
 }
 
 /// Measures the program at rest, after it has caught up.
-fn at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut Report) {
+fn measure_at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut Report) {
     wait_for_rest(running);
     let before = running.cpu().zip(running.pauses());
     pause(time);
@@ -91,15 +91,15 @@ fn at_rest(running: &RunningProgram, time: Duration, which: &str, report: &mut R
     let Some(((cpu_before, pauses_before), (cpu, pauses))) = before.zip(after) else { return };
     let seconds = time.as_secs();
     let about = format!("{SESSIONS} sessions {which}, {seconds} s");
-    let percent = percent(cpu - cpu_before, time);
+    let percent = cpu_percent(cpu - cpu_before, time);
     let row = Row::alone(format!("{about}: CPU, % of a core"), Quantity::Count(percent));
-    report.row(Row { ratio: Some(percent), ..row }.bar(IDLE));
+    report.add_row(Row { ratio: Some(percent), ..row }.with_bar(IDLE));
     let pauses = (pauses - pauses_before) as f64 / time.as_secs_f64();
-    report.row(Row::alone(format!("{about}: wake-ups"), Quantity::PerSecond(pauses)));
+    report.add_row(Row::alone(format!("{about}: wake-ups"), Quantity::PerSecond(pauses)));
 }
 
 /// Measures the cost and the delay of the program while all agents write.
-fn at_work(
+fn measure_at_work(
     running: &RunningProgram,
     scribes: &mut [Scribe],
     words: &Words,
@@ -112,17 +112,17 @@ fn at_work(
     let mut latencies = Vec::new();
     let lines = std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            let lines =
-                write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string());
+            let lines = write_lines(scribes, words, LINES_PER_SECOND, time)
+                .map_err(|error| error.to_string());
             // The receiver may have timed out already.
-            let _ = sender.send(last_of(scribes));
+            let _ = sender.send(last_line_of(scribes));
             lines
         });
         let mut take = |created: Time| {
             // Events of earlier lines may still come: a response of Claude is complete only when
             // the next one begins.
             if created >= begun {
-                latencies.push(since(created));
+                latencies.push(time_since(created));
             }
         };
         let last = reader.read_while(&written, &mut take)?;
@@ -138,21 +138,21 @@ fn at_work(
     };
     let about = format!("{SESSIONS} sessions, {LINES_PER_SECOND} lines a second");
     let row = |what: &str, ours| Row::alone(format!("{about}: {what}"), ours);
-    report.row(row("from file to journal, half of them", Quantity::Time(at(0.5))));
+    report.add_row(row("from file to journal, half of them", Quantity::Time(at(0.5))));
     let late = at(0.99);
     let late_row = row("from file to journal, 99 of 100", Quantity::Time(late));
-    report.row(Row { ratio: Some(late.as_secs_f64()), ..late_row }.bar(LATENCY));
-    report.row(row("from file to journal, the slowest", Quantity::Time(at(1.0))));
+    report.add_row(Row { ratio: Some(late.as_secs_f64()), ..late_row }.with_bar(LATENCY));
+    report.add_row(row("from file to journal, the slowest", Quantity::Time(at(1.0))));
     if let Some((after, before)) = running.cpu().zip(cpu_before) {
         let cpu = after - before;
-        report.row(row("CPU, % of a core", Quantity::Count(percent(cpu, time))));
-        report.row(row("CPU for each line", Quantity::Time(cpu.div_f64(lines as f64))));
+        report.add_row(row("CPU, % of a core", Quantity::Count(cpu_percent(cpu, time))));
+        report.add_row(row("CPU for each line", Quantity::Time(cpu.div_f64(lines as f64))));
     }
     Ok(())
 }
 
 /// Lets all agents write for a while, in turn and evenly; how many lines that were.
-pub(crate) fn write(
+pub(crate) fn write_lines(
     scribes: &mut [Scribe],
     words: &Words,
     lines_per_second: usize,
@@ -165,7 +165,7 @@ pub(crate) fn write(
         let due = (begun.elapsed().as_secs_f64() * lines_per_second as f64) as usize;
         while lines < due {
             let number = lines % scribes.len();
-            scribes[number].write(words, now())?;
+            scribes[number].write_next(words, now())?;
             lines += 1;
         }
         pause(TICK);
@@ -176,8 +176,11 @@ pub(crate) fn write(
 /// When the last line of each session was written.
 type Last = HashMap<String, Time>;
 
-fn last_of(scribes: &[Scribe]) -> Last {
-    scribes.iter().filter_map(|scribe| Some((scribe.session_id(), scribe.last()?))).collect()
+fn last_line_of(scribes: &[Scribe]) -> Last {
+    scribes
+        .iter()
+        .filter_map(|scribe| Some((scribe.session_id(), scribe.last_written()?)))
+        .collect()
 }
 
 /// Looks at a journal that another process fills.
@@ -205,7 +208,7 @@ impl Reader {
     }
 
     /// Reads what is new; `take` hears when each of it happened.
-    fn read(&mut self, take: &mut dyn FnMut(Time)) -> Outcome<()> {
+    fn read_new(&mut self, take: &mut dyn FnMut(Time)) -> Outcome<()> {
         // A page is bounded, so one read may not reach the tail.
         while self.journal.tail()? >= self.next {
             for recorded in self.journal.recorded_from(self.next)? {
@@ -228,7 +231,7 @@ impl Reader {
     fn read_until(&mut self, last: &Last, take: &mut dyn FnMut(Time)) -> Outcome<()> {
         let until = Instant::now() + PATIENCE;
         loop {
-            self.read(take)?;
+            self.read_new(take)?;
             let missing = last.iter().filter(|(id, at)| self.seen.get(*id) < Some(at)).count();
             if missing == 0 {
                 return Ok(());
@@ -247,7 +250,7 @@ impl Reader {
         take: &mut dyn FnMut(Time),
     ) -> Outcome<Last> {
         loop {
-            self.read(take)?;
+            self.read_new(take)?;
             match written.recv_timeout(TICK) {
                 Ok(last) => return Ok(last),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -266,7 +269,7 @@ pub(crate) fn wait_for_rest(running: &RunningProgram) {
         let now = running.cpu();
         let has_worked =
             // Not zero: a program at rest still wakes now and then.
-            now.zip(before).is_none_or(|(now, before)| percent(now - before, REST) > 1.0);
+            now.zip(before).is_none_or(|(now, before)| cpu_percent(now - before, REST) > 1.0);
         if !has_worked {
             return;
         }
@@ -274,7 +277,7 @@ pub(crate) fn wait_for_rest(running: &RunningProgram) {
     }
 }
 
-pub(crate) fn percent(cpu: Duration, of: Duration) -> f64 {
+pub(crate) fn cpu_percent(cpu: Duration, of: Duration) -> f64 {
     100.0 * cpu.as_secs_f64() / of.as_secs_f64()
 }
 
@@ -284,7 +287,7 @@ pub(crate) fn now() -> Time {
     Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-pub(crate) fn since(time: Time) -> Duration {
+pub(crate) fn time_since(time: Time) -> Duration {
     let nanos = now().nanos() - time.nanos();
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }

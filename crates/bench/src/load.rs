@@ -8,7 +8,7 @@ use testkit::corpus::Description;
 
 use crate::Outcome;
 use crate::floor::RawRow;
-use crate::meter::{Cost, time};
+use crate::meter::{Cost, time_work};
 
 /// Some events and the same as rows.
 pub(crate) struct Load {
@@ -27,7 +27,7 @@ impl Load {
             let (session, seq) = sessions.entry(draft.session_id.clone()).or_insert((next, 0));
             *seq += 1;
             let json = draft.encode();
-            load.description.add(&draft, json.len());
+            load.description.add_draft(&draft, json.len());
             // Encoded here, outside of the measurement: the floor is SQLite without any work of
             // ours.
             load.rows.push(RawRow { session: *session, seq: *seq, id: *draft.id.bytes(), json });
@@ -38,14 +38,14 @@ impl Load {
 }
 
 /// The drafts as batches of a size.
-pub(crate) fn batches(drafts: &[Draft], size: usize) -> Vec<Batch> {
+pub(crate) fn split_batches(drafts: &[Draft], size: usize) -> Vec<Batch> {
     drafts.chunks(size).map(|chunk| Batch::observed().with_all(chunk.iter().cloned())).collect()
 }
 
 /// Appends the drafts in batches of a size, one caller, each durable before the next.
-pub(crate) fn append(journal: &Journal, drafts: &[Draft], size: usize) -> Outcome<Cost> {
-    let batches = batches(drafts, size);
-    let (cost, ()) = time(|| {
+pub(crate) fn append_batches(journal: &Journal, drafts: &[Draft], size: usize) -> Outcome<Cost> {
+    let batches = split_batches(drafts, size);
+    let (cost, ()) = time_work(|| {
         for batch in batches {
             journal.append(batch)?;
         }
@@ -58,7 +58,7 @@ pub(crate) fn append(journal: &Journal, drafts: &[Draft], size: usize) -> Outcom
 const FILLING: usize = 1_000;
 
 /// Appends the next `count` events of a corpus and indexes them, without counting what it costs.
-pub(crate) fn fill(
+pub(crate) fn fill_journal(
     journal: &Journal,
     corpus: &mut impl Iterator<Item = Draft>,
     count: usize,

@@ -96,15 +96,15 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     // The hidden options run one part of a measurement in a process of its own, so that its memory
     // and CPU time are not mixed with those of the bench.
     if let Some([dir, session_id]) = arguments.hold.as_deref() {
-        let bytes = care::hold(Path::new(dir), session_id)?;
+        let bytes = care::hold_session(Path::new(dir), session_id)?;
         writeln!(io::stdout(), "{bytes}")?;
         return Ok(());
     }
     if let Some([socket, clients]) = arguments.relay.as_deref() {
-        return bus::relay::serve(Path::new(socket), clients.parse()?);
+        return bus::relay::relay_bytes(Path::new(socket), clients.parse()?);
     }
     if let Some([folder, file]) = arguments.least.as_deref() {
-        return least::take_in(folder, file);
+        return least::parse_folder(folder, file);
     }
     let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
     // Checked before anything is measured: a full run takes long.
@@ -116,17 +116,17 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let mut stage = Stage::new(scale, arguments.dir.as_deref())?;
     let mut report = Report::default();
-    report.note("machine", machine());
-    report.note("load", load_average("at the start"));
-    report.note("settings", format!("both sides: {}", floor::SETTINGS));
+    report.add_note("machine", describe_machine());
+    report.add_note("load", load_average("at the start"));
+    report.add_note("settings", format!("both sides: {}", floor::SETTINGS));
     for (name, measure) in GROUPS {
         if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
-            stage.tell(&format!("measuring {name}"))?;
+            stage.announce(&format!("measuring {name}"))?;
             measure(&mut stage, &mut report)?;
         }
     }
     // Noted again: a neighbour may have started to work in the middle of the run.
-    report.note("load", load_average("at the end"));
+    report.add_note("load", load_average("at the end"));
     let mut out = io::stdout().lock();
     if arguments.json {
         writeln!(out, "{:#}", report.to_json())?;
@@ -144,7 +144,7 @@ fn load_average(when: &str) -> String {
 }
 
 /// What the figures were measured on, without its name.
-fn machine() -> String {
+fn describe_machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         // The first line of `/proc/meminfo` is `MemTotal: N kB`.

@@ -43,7 +43,7 @@ const CPU_MIN: Duration = Duration::from_millis(50);
 const INDEXER: &str = "journal indexer";
 
 /// Times what `work` does.
-pub(crate) fn time<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Cost, T)> {
+pub(crate) fn time_work<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Cost, T)> {
     // The clock starts last and stops first: reading `/proc` takes time of its own.
     let (cpu, began) = (Cpu::now(), Instant::now());
     let value = work()?;
@@ -60,7 +60,7 @@ pub(crate) fn pause(time: Duration) {
 }
 
 /// The best of several rounds.
-pub(crate) fn best(rounds: u32, mut round: impl FnMut() -> Outcome<Cost>) -> Outcome<Cost> {
+pub(crate) fn best_of(rounds: u32, mut round: impl FnMut() -> Outcome<Cost>) -> Outcome<Cost> {
     let mut best = round()?;
     for _ in 1..rounds {
         best = best.min(round()?);
@@ -69,7 +69,7 @@ pub(crate) fn best(rounds: u32, mut round: impl FnMut() -> Outcome<Cost>) -> Out
 }
 
 /// Both sides in turn, the best of each.
-pub(crate) fn race(
+pub(crate) fn race_rounds(
     rounds: u32,
     mut ours: impl FnMut() -> Outcome<Cost>,
     mut floor: impl FnMut() -> Outcome<Cost>,
@@ -83,7 +83,7 @@ pub(crate) fn race(
 }
 
 /// Returns the median: for short operations it ignores a few outliers.
-pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
+pub(crate) fn median_time(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
@@ -110,7 +110,7 @@ impl Cost {
     }
 
     /// What one of `count` took.
-    pub(crate) fn each(self, count: usize) -> Quantity {
+    pub(crate) fn per_item(self, count: usize) -> Quantity {
         Quantity::Time(self.wall.div_f64(count as f64))
     }
 
@@ -126,8 +126,9 @@ impl Race {
     }
 
     /// Time for each of `count` on both sides.
-    pub(crate) fn row(self, measure: impl Into<String>, count: usize) -> Row {
-        let row = Row::against(measure, self.ours.each(count), self.floor.each(count));
+    pub(crate) fn into_row(self, measure: impl Into<String>, count: usize) -> Row {
+        let row =
+            Row::against_floor(measure, self.ours.per_item(count), self.floor.per_item(count));
         let cpu_ratio = self
             .ours
             .cpu
@@ -142,14 +143,14 @@ impl Cpu {
     /// What all threads that are alive have used. Nothing measured here ends a thread that did
     /// the work.
     fn now() -> Option<Cpu> {
-        let own = nanos(Path::new("/proc/thread-self"))?;
+        let own = task_nanos(Path::new("/proc/thread-self"))?;
         let mut all = 0;
         for task in fs::read_dir("/proc/self/task").ok()? {
             let task = task.ok()?.path();
             // A thread may end between the listing and the look.
             let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
             if name.trim_end() != INDEXER {
-                all += nanos(&task).unwrap_or(0);
+                all += task_nanos(&task).unwrap_or(0);
             }
         }
         Some(Cpu { own: Duration::from_nanos(own), all: Duration::from_nanos(all) })
@@ -161,6 +162,6 @@ impl Cpu {
 }
 
 /// Nanoseconds a thread has been on a processor.
-fn nanos(task: &Path) -> Option<u64> {
+fn task_nanos(task: &Path) -> Option<u64> {
     fs::read_to_string(task.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }

@@ -12,7 +12,7 @@ use testkit::corpus::Corpus;
 
 use crate::Outcome;
 use crate::load;
-use crate::meter::{self, Cost, best, race, time};
+use crate::meter::{self, Cost, best_of, race_rounds, time_work};
 use crate::report::{Bar, Growth, Report};
 use crate::stage::{self, Rung, Stage};
 
@@ -21,10 +21,10 @@ const PAGE: usize = 50;
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let rounds = stage.scale.rounds;
-    last_page(stage.ladder()?, rounds, report)?;
-    everything(stage.ladder()?, rounds, report)?;
-    replayed(stage.ladder()?, rounds, report)?;
-    caught_up(stage.ladder()?, rounds, report)?;
+    last_page(stage.make_ladder()?, rounds, report)?;
+    everything(stage.make_ladder()?, rounds, report)?;
+    replayed(stage.make_ladder()?, rounds, report)?;
+    caught_up(stage.make_ladder()?, rounds, report)?;
     beside_subscribers(stage, report)
 }
 
@@ -32,11 +32,11 @@ fn last_page(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     for rung in ladder {
         // More rounds than elsewhere: opening and one page take so little that noise shows.
-        let cost = best(rounds * 2, || {
-            let (cost, ()) = time(|| {
+        let cost = best_of(rounds * 2, || {
+            let (cost, ()) = time_work(|| {
                 // Opened inside the measurement: a reader that shows the last page has just been
                 // started.
-                let journal = stage::open(&rung.dir)?;
+                let journal = stage::open_journal(&rung.dir)?;
                 let newest = Selection::all().newest_first();
                 for event in journal.events(&rung.session_id, newest)?.take(PAGE) {
                     black_box(event?);
@@ -45,38 +45,38 @@ fn last_page(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
             })?;
             Ok(cost)
         })?;
-        points.push((rung.events as u64, cost.each(1)));
+        points.push((rung.events as u64, cost.per_item(1)));
     }
     let bar = Some(Bar::AtMost { must: 1.5, aim: 1.1 });
-    report.growth(Growth { measure: "open and read the last page".to_owned(), points, bar });
+    report.add_growth(Growth { measure: "open and read the last page".to_owned(), points, bar });
     Ok(())
 }
 
 fn everything(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     for rung in ladder {
-        let cost = best(rounds, || read_all(rung))?.at_work();
-        points.push((rung.events as u64, cost.each(rung.events)));
+        let cost = best_of(rounds, || read_all(rung))?.at_work();
+        points.push((rung.events as u64, cost.per_item(rung.events)));
     }
-    report.growth(Growth { measure: "read all, each event".to_owned(), points, bar: None });
+    report.add_growth(Growth { measure: "read all, each event".to_owned(), points, bar: None });
 
-    let rung = longest(ladder);
+    let rung = longest_rung(ladder);
     // A second floor follows below. This one only touches the bytes, that one also decodes.
-    let race = race(rounds, || read_all(rung), || scan(rung, |_| Ok(())))?.at_work();
-    let row = race.row("read all, each event, against a raw range scan", rung.events);
-    report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.3 }));
+    let race = race_rounds(rounds, || read_all(rung), || scan_rung(rung, |_| Ok(())))?.at_work();
+    let row = race.into_row("read all, each event, against a raw range scan", rung.events);
+    report.add_row(row.with_bar(Bar::AtMost { must: 2.0, aim: 1.3 }));
     let decode = |json: &[u8]| {
         black_box(Draft::decode(std::str::from_utf8(json)?)?);
         Ok(())
     };
-    let race = meter::race(rounds, || read_all(rung), || scan(rung, decode))?.at_work();
-    report.row(race.row("the same, against a raw scan that decodes, too", rung.events));
+    let race = meter::race_rounds(rounds, || read_all(rung), || scan_rung(rung, decode))?.at_work();
+    report.add_row(race.into_row("the same, against a raw scan that decodes, too", rung.events));
     Ok(())
 }
 
-fn scan(rung: &Rung, mut look: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<Cost> {
-    let (cost, ()) = time(|| {
-        rung.raw.scan(1, |json| {
+fn scan_rung(rung: &Rung, mut look: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<Cost> {
+    let (cost, ()) = time_work(|| {
+        rung.raw.scan_session(1, |json| {
             black_box(json.len());
             look(json)
         })
@@ -86,7 +86,7 @@ fn scan(rung: &Rung, mut look: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<Cost
 
 /// Reads and decodes every event.
 pub(crate) fn read_all(rung: &Rung) -> Outcome<Cost> {
-    let (cost, ()) = time(|| {
+    let (cost, ()) = time_work(|| {
         for event in rung.journal.events(&rung.session_id, Selection::all())? {
             black_box(event?);
         }
@@ -98,10 +98,10 @@ pub(crate) fn read_all(rung: &Rung) -> Outcome<Cost> {
 fn replayed(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     for rung in ladder {
-        let race = race(
+        let race = race_rounds(
             rounds,
             || {
-                let (cost, ()) = time(|| {
+                let (cost, ()) = time_work(|| {
                     let mut replay = Replay::for_session(rung.session_id.clone());
                     for event in rung.journal.events(&rung.session_id, Selection::all())? {
                         replay.apply(event?)?;
@@ -114,22 +114,22 @@ fn replayed(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
             || read_all(rung),
         )?
         .at_work();
-        points.push((rung.events as u64, race.ours.each(rung.events)));
-        if rung.events == longest(ladder).events {
-            let row = race.row("replay, each event, against decoding only", rung.events);
-            report.row(row.bar(Bar::AtMost { must: 3.0, aim: 1.5 }));
+        points.push((rung.events as u64, race.ours.per_item(rung.events)));
+        if rung.events == longest_rung(ladder).events {
+            let row = race.into_row("replay, each event, against decoding only", rung.events);
+            report.add_row(row.with_bar(Bar::AtMost { must: 3.0, aim: 1.5 }));
         }
     }
-    report.growth(Growth { measure: "replay, each event".to_owned(), points, bar: None });
+    report.add_growth(Growth { measure: "replay, each event".to_owned(), points, bar: None });
     Ok(())
 }
 
 fn caught_up(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
-    let rung = longest(ladder);
-    let race = race(
+    let rung = longest_rung(ladder);
+    let race = race_rounds(
         rounds,
         || {
-            let (cost, ()) = time(|| {
+            let (cost, ()) = time_work(|| {
                 let mut subscription = rung.journal.follow_session(
                     &rung.session_id,
                     FollowFrom::Beginning,
@@ -152,8 +152,8 @@ fn caught_up(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
         || read_all(rung),
     )?
     .at_work();
-    let row = race.row("follower catching up, each event, against reading all", rung.events);
-    report.row(row.bar(Bar::AtMost { must: 1.5, aim: 1.1 }));
+    let row = race.into_row("follower catching up, each event, against reading all", rung.events);
+    report.add_row(row.with_bar(Bar::AtMost { must: 1.5, aim: 1.1 }));
     Ok(())
 }
 
@@ -163,14 +163,16 @@ fn beside_subscribers(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let mut points = Vec::new();
     // With 0 there is still the stuck one, so the points differ only in subscribers that read.
     for subscribers in [0, 10, 100] {
-        let cost = best(stage.scale.rounds, || {
-            let scratch = stage.scratch()?;
-            listened(&scratch.journal, subscribers, || load::append(&scratch.journal, &drafts, 100))
+        let cost = best_of(stage.scale.rounds, || {
+            let scratch = stage.make_scratch()?;
+            listened(&scratch.journal, subscribers, || {
+                load::append_batches(&scratch.journal, &drafts, 100)
+            })
         })?;
-        points.push((subscribers, cost.each(drafts.len())));
+        points.push((subscribers, cost.per_item(drafts.len())));
     }
     let measure = "append, by subscribers, one of them stuck".to_owned();
-    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.3, aim: 1.1 }) });
+    report.add_growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.3, aim: 1.1 }) });
     Ok(())
 }
 
@@ -205,7 +207,7 @@ fn listened(
     })
 }
 
-pub(crate) fn longest(ladder: &[Rung]) -> &Rung {
+pub(crate) fn longest_rung(ladder: &[Rung]) -> &Rung {
     ladder.last().expect("a ladder has rungs")
 }
 

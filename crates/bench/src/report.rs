@@ -71,15 +71,15 @@ impl Bar {
 
 impl Report {
     /// A line that says what the figures below stand on.
-    pub(crate) fn note(&mut self, about: &str, text: impl Into<String>) {
+    pub(crate) fn add_note(&mut self, about: &str, text: impl Into<String>) {
         self.notes.push((about.to_owned(), text.into()));
     }
 
-    pub(crate) fn row(&mut self, row: Row) {
+    pub(crate) fn add_row(&mut self, row: Row) {
         self.rows.push(row);
     }
 
-    pub(crate) fn growth(&mut self, growth: Growth) {
+    pub(crate) fn add_growth(&mut self, growth: Growth) {
         self.growths.push(growth);
     }
 
@@ -105,7 +105,7 @@ impl Report {
         table.write(out)?;
         let mut table = Table::new(&["growth", "at", "ratio", "bar", "verdict"]);
         for growth in &self.growths {
-            let points = growth.points.iter().map(|(at, of)| format!("{}: {of}", short(*at)));
+            let points = growth.points.iter().map(|(at, of)| format!("{}: {of}", short_count(*at)));
             table.push([
                 growth.measure.clone(),
                 points.collect::<Vec<_>>().join(" · "),
@@ -129,7 +129,11 @@ impl Report {
 
 impl Row {
     /// Ours against the floor, the ratio being that of the two.
-    pub(crate) fn against(measure: impl Into<String>, ours: Quantity, floor: Quantity) -> Row {
+    pub(crate) fn against_floor(
+        measure: impl Into<String>,
+        ours: Quantity,
+        floor: Quantity,
+    ) -> Row {
         let ratio = Some(ours.value() / floor.value());
         let (measure, floor) = (measure.into(), Some(floor));
         Row { measure, ours, floor, ratio, cpu_ratio: None, bar: None }
@@ -142,7 +146,7 @@ impl Row {
     }
 
     #[must_use]
-    pub(crate) fn bar(self, bar: Bar) -> Row {
+    pub(crate) fn with_bar(self, bar: Bar) -> Row {
         Row { bar: Some(bar), ..self }
     }
 
@@ -240,7 +244,7 @@ fn ratio_text(ratio: f64) -> String {
 }
 
 /// A size as it stands beside a point of growth.
-fn short(count: u64) -> String {
+fn short_count(count: u64) -> String {
     match count {
         count if count >= 1_000_000 && count % 1_000_000 == 0 => format!("{}M", count / 1_000_000),
         count if count >= 1_000 && count % 1_000 == 0 => format!("{}k", count / 1_000),
@@ -306,7 +310,7 @@ mod tests {
     fn a_table_reads_as_markdown() {
         let mut report = Report::default();
         let time = |millis| Quantity::Time(Duration::from_millis(millis));
-        report.row(Row::against("append", time(3), time(2)).bar(Bar::at_most(2.0)));
+        report.add_row(Row::against_floor("append", time(3), time(2)).with_bar(Bar::at_most(2.0)));
         let mut out = Vec::new();
         report.write_table(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -86,10 +86,10 @@ impl Scribe {
     }
 
     /// Writes the next line, in one go as agents do. Its time is `at`.
-    pub(crate) fn write(&mut self, words: &Words, at: Time) -> Outcome<()> {
+    pub(crate) fn write_next(&mut self, words: &Words, at: Time) -> Outcome<()> {
         let record = match self.agent {
-            Agent::Claude => self.claude(words, at),
-            Agent::Codex => self.codex(words, at),
+            Agent::Claude => self.claude_line(words, at),
+            Agent::Codex => self.codex_line(words, at),
         };
         // One write for line and line end: a reader that comes in between must not see half a line.
         self.file.write_all(format!("{record}\n").as_bytes())?;
@@ -99,16 +99,16 @@ impl Scribe {
     }
 
     /// When the last line was written.
-    pub(crate) fn last(&self) -> Option<Time> {
+    pub(crate) fn last_written(&self) -> Option<Time> {
         self.last
     }
 
     /// Lets the file look as if it had been written to last at this time.
-    pub(crate) fn age(&self, to: SystemTime) -> Outcome<()> {
+    pub(crate) fn set_age(&self, to: SystemTime) -> Outcome<()> {
         Ok(self.file.set_modified(to)?)
     }
 
-    fn claude(&self, words: &Words, at: Time) -> Value {
+    fn claude_line(&self, words: &Words, at: Time) -> Value {
         let (line, session) = (self.lines, &self.session);
         // Four lines are one round: answer or prompt, thinking, call, result. The call and its
         // result share the number of their round.
@@ -116,19 +116,22 @@ impl Scribe {
         let (kind, message) = match line % 4 {
             // A prompt after every ten rounds.
             0 if line % 40 == 0 => {
-                ("user", json!({"role": "user", "content": self.pick(&words.prompts)}))
+                ("user", json!({"role": "user", "content": self.pick_text(&words.prompts)}))
             }
-            0 => self.claude_answer(json!({"type": "text", "text": self.pick(&words.answers)})),
-            1 => self.claude_answer(
-                json!({"type": "thinking", "thinking": self.pick(&words.thoughts), "signature": ""}),
-            ),
+            0 => {
+                let text = self.pick_text(&words.answers);
+                self.claude_answer(json!({"type": "text", "text": text}))
+            }
+            1 => self.claude_answer(json!({
+                "type": "thinking", "thinking": self.pick_text(&words.thoughts), "signature": "",
+            })),
             2 => self.claude_answer(json!({
                 "type": "tool_use", "id": call, "name": "Bash",
                 "input": {"command": format!("cargo test part_{line} 2>&1 | tail -50")},
             })),
             _ => {
                 let result = json!({"type": "tool_result", "tool_use_id": call,
-                    "content": self.pick(&words.outputs), "is_error": false});
+                    "content": self.pick_text(&words.outputs), "is_error": false});
                 ("user", json!({"role": "user", "content": [result]}))
             }
         };
@@ -153,7 +156,7 @@ impl Scribe {
         ("assistant", message)
     }
 
-    fn codex(&self, words: &Words, at: Time) -> Value {
+    fn codex_line(&self, words: &Words, at: Time) -> Value {
         let (line, session) = (self.lines, &self.session);
         let call = format!("call_{session}_{}", line / 4);
         let spent = json!({"input_tokens": 60_000 + line, "cached_input_tokens": 50_000,
@@ -168,13 +171,14 @@ impl Scribe {
             _ if line == 1 => {
                 ("turn_context", json!({"cwd": "/home/dev/app", "model": "gpt-5.2-codex"}))
             }
-            0 if line % 40 == 0 => {
-                ("event_msg", json!({"type": "user_message", "message": self.pick(&words.prompts)}))
-            }
+            0 if line % 40 == 0 => (
+                "event_msg",
+                json!({"type": "user_message", "message": self.pick_text(&words.prompts)}),
+            ),
             0 => (
                 "response_item",
                 json!({"type": "message", "role": "assistant", "content": [
-                    {"type": "output_text", "text": self.pick(&words.answers)}]}),
+                    {"type": "output_text", "text": self.pick_text(&words.answers)}]}),
             ),
             1 => (
                 "event_msg",
@@ -189,14 +193,14 @@ impl Scribe {
             _ => (
                 "response_item",
                 json!({"type": "function_call_output", "call_id": call,
-                    "output": self.pick(&words.outputs)}),
+                    "output": self.pick_text(&words.outputs)}),
             ),
         };
         json!({"timestamp": at.to_string(), "type": kind, "payload": payload})
     }
 
     /// Picks a text that no other session has at the same time, with a unique mark.
-    fn pick(&self, list: &[String]) -> String {
+    fn pick_text(&self, list: &[String]) -> String {
         let number = self
             .session
             .bytes()

@@ -14,7 +14,7 @@ use testkit::corpus::{Corpus, Description};
 use crate::Outcome;
 use crate::floor::RawTable;
 use crate::load::{self, Load, index_all};
-use crate::meter::{Cost, best, race, time};
+use crate::meter::{Cost, best_of, race_rounds, time_work};
 use crate::report::{Bar, Growth, Quantity, Report, Row};
 use crate::stage::{self, Stage, disk_bytes};
 
@@ -53,22 +53,22 @@ const AGAINST_GREP: Bar = Bar::AtMost { must: 0.05, aim: 0.01 };
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     kept_current(stage, report)?;
     let dir = stage.fresh_path();
-    let mut grown = Grown::new(stage::open(&dir)?, stage.fresh_path())?;
+    let mut grown = Grown::new(stage::open_journal(&dir)?, stage.fresh_path())?;
     // Said first, so that a search has to reach back through everything that comes later.
     grown.say_rare_words()?;
     let all = stage.scale.events;
     let mut costs: Vec<Vec<(u64, Quantity)>> = QUESTIONS.iter().map(|_| Vec::new()).collect();
     // One journal that grows, so that each size contains the ones before.
     for at in [all / 100, all / 10, all] {
-        stage.tell(&format!("filling a journal up to {at} events"))?;
-        grown.grow(at)?;
+        stage.announce(&format!("filling a journal up to {at} events"))?;
+        grown.grow_journal(at)?;
         for (question, costs) in QUESTIONS.iter().zip(&mut costs) {
-            let cost = best(stage.scale.rounds * 2, || ask(&grown.journal, question))?;
-            costs.push((at as u64, cost.each(1)));
+            let cost = best_of(stage.scale.rounds * 2, || ask_journal(&grown.journal, question))?;
+            costs.push((at as u64, cost.per_item(1)));
         }
     }
-    report.note("search", grown.description.to_string());
-    stage.tell("searching beside grep")?;
+    report.add_note("search", grown.description.to_string());
+    stage.announce("searching beside grep")?;
     beside_grep(stage.scale.rounds, report, &mut grown)?;
     for (question, points) in QUESTIONS.iter().zip(costs) {
         let measure = format!("search, {}", question.name);
@@ -76,9 +76,9 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         // Only this question has the same hits at every size; the others find more as the journal
         // grows.
         let bar = (question.name == "a rare word").then_some(bar);
-        report.growth(Growth { measure, points, bar });
+        report.add_growth(Growth { measure, points, bar });
     }
-    sizes(report, grown, &dir)
+    report_sizes(report, grown, &dir)
 }
 
 /// A journal with its index, and the same text in a file.
@@ -105,16 +105,16 @@ impl Grown {
             // The word stands in the text for people, which search indexes and the JSON for `grep`
             // contains.
             .map(|draft| Draft { text: Some(format!("about {RARE}")), ..draft });
-        load::fill(&self.journal, &mut rare, RARE_COUNT, |draft| {
+        load::fill_journal(&self.journal, &mut rare, RARE_COUNT, |draft| {
             Ok(writeln!(self.text, "{}", draft.encode())?)
         })
     }
 
-    fn grow(&mut self, to: usize) -> Outcome<()> {
+    fn grow_journal(&mut self, to: usize) -> Outcome<()> {
         let Grown { journal, corpus, text, description, .. } = self;
-        load::fill(journal, corpus, to - self.events, |draft: &Draft| {
+        load::fill_journal(journal, corpus, to - self.events, |draft: &Draft| {
             let json = draft.encode();
-            description.add(draft, json.len());
+            description.add_draft(draft, json.len());
             writeln!(text, "{json}")?;
             Ok(())
         })?;
@@ -123,9 +123,9 @@ impl Grown {
     }
 }
 
-fn ask(journal: &Journal, question: &Question) -> Outcome<Cost> {
+fn ask_journal(journal: &Journal, question: &Question) -> Outcome<Cost> {
     let query = Query::new(question.query);
-    let (cost, found) = time(|| Ok(journal.search(&query)?))?;
+    let (cost, found) = time_work(|| Ok(journal.search(&query)?))?;
     black_box(found);
     Ok(cost)
 }
@@ -133,12 +133,12 @@ fn ask(journal: &Journal, question: &Question) -> Outcome<Cost> {
 fn beside_grep(rounds: u32, report: &mut Report, grown: &mut Grown) -> Outcome<()> {
     grown.text.flush()?;
     // The first reading brings the file into memory; it does not count.
-    grep(&grown.text_path, "nothing like this")?;
+    time_grep(&grown.text_path, "nothing like this")?;
     for question in QUESTIONS {
-        let race = race(
+        let race = race_rounds(
             rounds,
-            || ask(&grown.journal, question),
-            || grep(&grown.text_path, question.pattern),
+            || ask_journal(&grown.journal, question),
+            || time_grep(&grown.text_path, question.pattern),
         )?;
         // Searched once more for the count, outside of the race.
         let found = grown.journal.search(&Query::new(question.query))?;
@@ -147,16 +147,16 @@ fn beside_grep(rounds: u32, report: &mut Report, grown: &mut Grown) -> Outcome<(
             "search in {} events, {} ({about}{} found), against grep",
             grown.events, question.name, found.total
         );
-        report.row(race.row(measure, 1).bar(AGAINST_GREP));
+        report.add_row(race.into_row(measure, 1).with_bar(AGAINST_GREP));
     }
     Ok(())
 }
 
 /// Counts the lines with a text, as quickly as `grep` can: bytes, no locale.
-fn grep(file: &Path, pattern: &str) -> Outcome<Cost> {
+fn time_grep(file: &Path, pattern: &str) -> Outcome<Cost> {
     let mut command = Command::new("grep");
     command.env("LC_ALL", "C").args(["-c", "-F", "-e", pattern]).arg(file);
-    let (cost, output) = time(|| Ok(command.output()?))?;
+    let (cost, output) = time_work(|| Ok(command.output()?))?;
     // 1 is "not found".
     if output.status.code().is_none_or(|code| code > 1) {
         return Err(format!("grep failed: {}", String::from_utf8_lossy(&output.stderr)).into());
@@ -171,12 +171,12 @@ fn kept_current(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let rounds = stage.scale.rounds;
     let paths: Vec<_> = (0..rounds).map(|_| stage.fresh_path()).collect();
     let mut paths = paths.iter();
-    let race = race(
+    let race = race_rounds(
         rounds,
         || {
-            let scratch = stage.scratch()?;
-            let batches = load::batches(&load.drafts, 100);
-            let (cost, ()) = time(|| {
+            let scratch = stage.make_scratch()?;
+            let batches = load::split_batches(&load.drafts, 100);
+            let (cost, ()) = time_work(|| {
                 for batch in batches {
                     scratch.journal.append(batch)?;
                 }
@@ -188,16 +188,16 @@ fn kept_current(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         || {
             let table = RawTable::create(paths.next().expect("a path for every round"))?;
             let (cost, ()) =
-                time(|| load.rows.chunks(100).try_for_each(|chunk| table.insert(chunk)))?;
+                time_work(|| load.rows.chunks(100).try_for_each(|chunk| table.insert_rows(chunk)))?;
             Ok(cost)
         },
     )?;
-    let row = race.row("append in batches of 100 until it is indexed, too", load.drafts.len());
-    report.row(row.bar(Bar::AtMost { must: 6.0, aim: 3.0 }));
+    let row = race.into_row("append in batches of 100 until it is indexed, too", load.drafts.len());
+    report.add_row(row.with_bar(Bar::AtMost { must: 6.0, aim: 3.0 }));
     Ok(())
 }
 
-fn sizes(report: &mut Report, grown: Grown, dir: &Path) -> Outcome<()> {
+fn report_sizes(report: &mut Report, grown: Grown, dir: &Path) -> Outcome<()> {
     let json = Quantity::Bytes(grown.description.bytes());
     // Closed, a journal has nothing left in its log.
     grown.journal.close();
@@ -206,8 +206,12 @@ fn sizes(report: &mut Report, grown: Grown, dir: &Path) -> Outcome<()> {
     // The index and other derived data have files of their own and can be deleted.
     let bare = Quantity::Bytes(disk_bytes(dir, &|name| !name.starts_with("derived"))?);
     let measure = "size of the journal with search, against the events' JSON";
-    report.row(Row::against(measure, whole, json).bar(Bar::AtMost { must: 0.8, aim: 0.6 }));
+    report.add_row(
+        Row::against_floor(measure, whole, json).with_bar(Bar::AtMost { must: 0.8, aim: 0.6 }),
+    );
     let measure = "size without search, against the events' JSON";
-    report.row(Row::against(measure, bare, json).bar(Bar::AtMost { must: 1.2, aim: 0.6 }));
+    report.add_row(
+        Row::against_floor(measure, bare, json).with_bar(Bar::AtMost { must: 1.2, aim: 0.6 }),
+    );
     Ok(())
 }

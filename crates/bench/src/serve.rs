@@ -17,7 +17,9 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};
 
 use crate::Outcome;
-use crate::live::{PATIENCE, now, percent, program, since, wait_for_rest, write};
+use crate::live::{
+    PATIENCE, cpu_percent, now, program_path, time_since, wait_for_rest, write_lines,
+};
 use crate::meter::pause;
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::scribe::{Scribe, Words};
@@ -45,21 +47,21 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let is_quick = stage.scale.rounds <= 2;
     let (idle, busy) = if is_quick { (5, 5) } else { (60, 30) };
     let (idle, busy) = (Duration::from_secs(idle), Duration::from_secs(busy));
-    let (world, words) = (World::new(program()?), Words::new());
+    let (world, words) = (World::new(program_path()?), Words::new());
     let running = world.start(&["--json", "--journal", "journal", "up"]);
-    let mut follower = Follower::open(&world.home().join("journal/health"))?;
+    let mut follower = Follower::connect_when_up(&world.home().join("journal/health"))?;
     wait_for_rest(&running);
     // Before the subscriptions: what they cost is part of what a watched session costs.
-    let before = memory(&running);
-    follower.ask(r#"{"type":"subscribe-stream"}"#)?;
-    follower.ask(r#"{"type":"subscribe-status"}"#)?;
+    let before = memory_held(&running);
+    follower.send_request(r#"{"type":"subscribe-stream"}"#)?;
+    follower.send_request(r#"{"type":"subscribe-status"}"#)?;
 
-    stage.tell("agents write")?;
+    stage.announce("agents write")?;
     let begin = |numbers: Range<usize>| -> Outcome<Vec<Scribe>> {
         numbers.map(|number| Scribe::new(world.home(), number)).collect()
     };
     let mut scribes = begin(0..SESSIONS)?;
-    let mut latencies = at_work(&mut scribes, &words, busy, &mut follower)?;
+    let mut latencies = measure_lines(&mut scribes, &words, busy, &mut follower)?;
     latencies.sort_unstable();
     let at = |share: f64| {
         let place = (latencies.len() as f64 * share) as usize;
@@ -67,20 +69,20 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     };
     let about = format!("{SESSIONS} sessions, {LINES_PER_SECOND} lines a second");
     let row = |what: &str, ours| Row::alone(format!("{about}: {what}"), ours);
-    report.row(row("from file to WebSocket, half of them", Quantity::Time(at(0.5))));
+    report.add_row(row("from file to WebSocket, half of them", Quantity::Time(at(0.5))));
     let measure = format!("{about}: from file to WebSocket, 99 of 100, floor the limit");
-    let late = Row::against(measure, Quantity::Time(at(0.99)), Quantity::Time(LATE));
-    report.row(late.bar(Bar::at_most(1.0)));
+    let late = Row::against_floor(measure, Quantity::Time(at(0.99)), Quantity::Time(LATE));
+    report.add_row(late.with_bar(Bar::at_most(1.0)));
 
-    stage.tell("many sessions are held")?;
+    stage.announce("many sessions are held")?;
     type Held = Outcome<Option<Row>>;
     let mut each = |scribes: &mut [Scribe], before: Option<u64>, which: &str| -> Held {
         for _ in 0..LINES_HELD {
-            scribes.iter_mut().try_for_each(|scribe| scribe.write(&words, now()))?;
+            scribes.iter_mut().try_for_each(|scribe| scribe.write_next(&words, now()))?;
         }
-        follower.drain()?;
+        follower.drain_frames()?;
         wait_for_rest(&running);
-        Ok(before.zip(memory(&running)).map(|(before, after)| {
+        Ok(before.zip(memory_held(&running)).map(|(before, after)| {
             let each = after.saturating_sub(before) / SESSIONS_HELD as u64;
             let measure = format!("{SESSIONS_HELD} {which} active and watched: memory for each");
             Row::alone(measure, Quantity::Bytes(each))
@@ -88,25 +90,25 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     };
     // The sessions of the first part go on, so that all of them are active at once.
     scribes.extend(begin(SESSIONS..SESSIONS_HELD)?);
-    each(&mut scribes, before, "sessions")?.into_iter().for_each(|row| report.row(row));
+    each(&mut scribes, before, "sessions")?.into_iter().for_each(|row| report.add_row(row));
 
-    stage.tell("nobody writes")?;
+    stage.announce("nobody writes")?;
     pause(ANSWERED);
     if let Some(cpu_before) = running.cpu() {
         pause(idle);
         let cpu = running.cpu().unwrap_or_default().saturating_sub(cpu_before);
-        let percent = percent(cpu, idle);
+        let percent = cpu_percent(cpu, idle);
         let seconds = idle.as_secs();
         let measure = format!("a watched daemon at rest, {seconds} s: CPU, % of a core");
         let row = Row::alone(measure, Quantity::Count(percent));
-        report.row(Row { ratio: Some(percent), ..row }.bar(Bar::at_most(IDLE_PERCENT)));
+        report.add_row(Row { ratio: Some(percent), ..row }.with_bar(Bar::at_most(IDLE_PERCENT)));
     }
 
-    stage.tell("more sessions are held")?;
+    stage.announce("more sessions are held")?;
     // Fixed costs are allocated by now, so the growth from here is that of the sessions.
-    let before = memory(&running);
+    let before = memory_held(&running);
     let mut more = begin(SESSIONS_HELD..2 * SESSIONS_HELD)?;
-    each(&mut more, before, "more sessions")?.into_iter().for_each(|row| report.row(row));
+    each(&mut more, before, "more sessions")?.into_iter().for_each(|row| report.add_row(row));
     running.terminate();
     Ok(())
 }
@@ -115,7 +117,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 ///
 /// A line has arrived with its first event. Later events of the same time come from later lines: a
 /// response of Claude is complete only when the next one begins.
-fn at_work(
+fn measure_lines(
     scribes: &mut [Scribe],
     words: &Words,
     time: Duration,
@@ -125,7 +127,7 @@ fn at_work(
     let (mut latencies, mut arrived) = (Vec::new(), HashSet::new());
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string())
+            write_lines(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string())
         });
         // A little longer than the agents write, for the last lines to arrive.
         let until = Instant::now() + time + QUIET;
@@ -134,7 +136,7 @@ fn at_work(
             let created = event.created_at;
             // Only the first event of a line counts; see above.
             if created >= begun && arrived.insert(event) {
-                latencies.push(since(created));
+                latencies.push(time_since(created));
             }
         }
         writing.join().map_err(|_| "the agents failed")??;
@@ -165,7 +167,7 @@ struct Written {
 
 impl Follower {
     /// Comes in as soon as the door is open.
-    fn open(health: &Path) -> Outcome<Follower> {
+    fn connect_when_up(health: &Path) -> Outcome<Follower> {
         let until = Instant::now() + PATIENCE;
         let read = |name: &str| std::fs::read_to_string(health.join(name));
         // The daemon writes this file when it listens.
@@ -188,7 +190,7 @@ impl Follower {
         Ok(Follower { socket })
     }
 
-    fn ask(&mut self, asked: &str) -> Outcome<()> {
+    fn send_request(&mut self, asked: &str) -> Outcome<()> {
         Ok(self.socket.send(Message::text(asked))?)
     }
 
@@ -212,7 +214,7 @@ impl Follower {
     }
 
     /// Hears everything there is.
-    fn drain(&mut self) -> Outcome<()> {
+    fn drain_frames(&mut self) -> Outcome<()> {
         let mut heard_at = Instant::now();
         while heard_at.elapsed() < QUIET {
             if self.next()?.is_some() {
@@ -224,7 +226,7 @@ impl Follower {
 }
 
 /// What a program holds now, where the system tells.
-fn memory(running: &RunningProgram) -> Option<u64> {
+fn memory_held(running: &RunningProgram) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.process_id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;

@@ -81,7 +81,7 @@ impl Stage {
     }
 
     /// Prints the current measurement on stderr.
-    pub(crate) fn tell(&self, what: &str) -> Outcome<()> {
+    pub(crate) fn announce(&self, what: &str) -> Outcome<()> {
         writeln!(io::stderr(), "{what} …")?;
         Ok(())
     }
@@ -93,32 +93,32 @@ impl Stage {
     }
 
     /// An empty journal with the default settings.
-    pub(crate) fn scratch(&mut self) -> Outcome<Scratch> {
+    pub(crate) fn make_scratch(&mut self) -> Outcome<Scratch> {
         let dir = self.fresh_path();
-        Ok(Scratch { journal: open(&dir)?, dir })
+        Ok(Scratch { journal: open_journal(&dir)?, dir })
     }
 
     /// Sessions of a hundredth, a tenth and all of the longest length; made once.
-    pub(crate) fn ladder(&mut self) -> Outcome<&[Rung]> {
+    pub(crate) fn make_ladder(&mut self) -> Outcome<&[Rung]> {
         if self.ladder.is_empty() {
-            self.tell("making one session of each length")?;
+            self.announce("making one session of each length")?;
             let longest = self.scale.session_events;
             for events in [longest / 100, longest / 10, longest] {
-                let rung = self.rung(events)?;
+                let rung = self.make_rung(events)?;
                 self.ladder.push(rung);
             }
         }
         Ok(&self.ladder)
     }
 
-    fn rung(&mut self, events: usize) -> Outcome<Rung> {
+    fn make_rung(&mut self, events: usize) -> Outcome<Rung> {
         let (dir, raw) = (self.fresh_path(), self.fresh_path());
-        let (journal, raw) = (open(&dir)?, RawTable::create(&raw)?);
+        let (journal, raw) = (open_journal(&dir)?, RawTable::create(&raw)?);
         // The same seed on every rung: the shorter sessions are beginnings of the longest.
         let load = Load::new(Corpus::one_session(21).events(events));
         let session_id = load.drafts[0].session_id.clone();
-        load::fill(&journal, &mut load.drafts.into_iter(), events, |_| Ok(()))?;
-        raw.insert(&load.rows)?;
+        load::fill_journal(&journal, &mut load.drafts.into_iter(), events, |_| Ok(()))?;
+        raw.insert_rows(&load.rows)?;
         Ok(Rung { events, dir, journal, session_id, raw })
     }
 }
@@ -139,7 +139,7 @@ impl Drop for Scratch {
 }
 
 /// Opens or makes a journal as a user gets it.
-pub(crate) fn open(dir: &Path) -> Outcome<Journal> {
+pub(crate) fn open_journal(dir: &Path) -> Outcome<Journal> {
     Ok(Journal::open_or_create(dir, &Options::default())?)
 }
 

@@ -10,10 +10,10 @@ use session::{Host, Session, ViewBuilder};
 use testkit::corpus::Corpus;
 
 use crate::Outcome;
-use crate::host::host;
+use crate::host::make_host;
 use crate::load;
-use crate::meter::{best, median, race, time};
-use crate::reading::{events_of, longest, read_all};
+use crate::meter::{best_of, median_time, race_rounds, time_work};
+use crate::reading::{events_of, longest_rung, read_all};
 use crate::report::{Bar, Growth, Quantity, Report};
 use crate::stage::{self, Stage};
 
@@ -25,7 +25,7 @@ const TAIL: usize = 300;
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     after_one_more(stage, report)?;
-    cold(stage, report)?;
+    measure_cold(stage, report)?;
     from_nothing(stage, report)
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 fn after_one_more(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let rounds = stage.scale.rounds;
     let mut opened = Vec::new();
-    for rung in stage.ladder()? {
-        let host = host(&rung.journal);
+    for rung in stage.make_ladder()? {
+        let host = make_host(&rung.journal);
         let session = Session::open(&host, rung.session_id.clone())?;
         black_box(session.effective()?);
         opened.push((rung.events as u64, host, session, Vec::new()));
@@ -45,11 +45,12 @@ fn after_one_more(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
             look_after_each(host, session, times)?;
         }
     }
-    let points =
-        opened.into_iter().map(|(events, _, _, times)| (events, Quantity::Time(median(times))));
+    let points = opened
+        .into_iter()
+        .map(|(events, _, _, times)| (events, Quantity::Time(median_time(times))));
     let points = points.collect();
     let measure = "effective view after one more event, by events in the session".to_owned();
-    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.05 }) });
+    report.add_growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.05 }) });
     Ok(())
 }
 
@@ -65,7 +66,7 @@ fn look_after_each(host: &Host, session: &Session, times: &mut Vec<Duration>) ->
         )?;
         // Appended past the session, as another process would: only the look is timed.
         host.journal().append(Batch::observed().with(draft))?;
-        let (cost, ()) = time(|| {
+        let (cost, ()) = time_work(|| {
             session.refresh()?;
             black_box(session.effective()?.len());
             Ok(())
@@ -78,29 +79,29 @@ fn look_after_each(host: &Host, session: &Session, times: &mut Vec<Duration>) ->
 
 /// Opening a session with most of its history behind a compaction: equal views, logs of any
 /// length.
-fn cold(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+fn measure_cold(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let longest = stage.scale.session_events;
     let rounds = stage.scale.rounds;
     let mut points = Vec::new();
     for events in [longest / 100, longest / 10, longest] {
-        let scratch = stage.scratch()?;
+        let scratch = stage.make_scratch()?;
         let session_id = compacted(&scratch.journal, events)?;
         // Opening once saves the view; what is measured starts from what is on the disk.
-        black_box(Session::open(&host(&scratch.journal), session_id.clone())?.effective()?);
-        let cost = best(rounds * 2, || {
+        black_box(Session::open(&make_host(&scratch.journal), session_id.clone())?.effective()?);
+        let cost = best_of(rounds * 2, || {
             // A journal opened again, so that nothing of the session is in memory.
-            let host = host(&stage::open(scratch.dir())?);
-            let (cost, len) = time(|| {
+            let host = make_host(&stage::open_journal(scratch.dir())?);
+            let (cost, len) = time_work(|| {
                 let session = Session::open(&host, session_id.clone())?;
                 Ok(session.effective()?.len())
             })?;
             black_box(len);
             Ok(cost)
         })?;
-        points.push((events as u64, cost.each(1)));
+        points.push((events as u64, cost.per_item(1)));
     }
     let measure = "effective view, cold, with a saved view of equal size".to_owned();
-    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.1 }) });
+    report.add_growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.1 }) });
     Ok(())
 }
 
@@ -108,7 +109,7 @@ fn cold(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 pub(crate) fn compacted(journal: &Journal, events: usize) -> Outcome<SessionId> {
     let mut corpus = Corpus::one_session(41);
     let mut last = None;
-    load::fill(journal, &mut corpus, events, |draft| {
+    load::fill_journal(journal, &mut corpus, events, |draft| {
         last = Some(draft.clone());
         Ok(())
     })?;
@@ -130,26 +131,28 @@ pub(crate) fn compacted(journal: &Journal, events: usize) -> Outcome<SessionId> 
     let (id, session_id) = (last.id.with_tail([0xcc; 10]), last.session_id);
     let draft = Draft::new(id, session_id.clone(), last.created_at, &compaction)?;
     journal.append(Batch::observed().with(draft))?;
-    load::fill(journal, &mut corpus, TAIL, |_| Ok(()))?;
+    load::fill_journal(journal, &mut corpus, TAIL, |_| Ok(()))?;
     Ok(session_id)
 }
 
 fn from_nothing(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let rounds = stage.scale.rounds;
     let mut points = Vec::new();
-    for rung in stage.ladder()? {
-        let cost = best(rounds, || {
-            let (cost, len) = time(|| Ok(ViewBuilder::default().build(&events_of(rung)?)?.len()))?;
+    for rung in stage.make_ladder()? {
+        let cost = best_of(rounds, || {
+            let (cost, len) =
+                time_work(|| Ok(ViewBuilder::default().build(&events_of(rung)?)?.len()))?;
             black_box(len);
             Ok(cost)
         })?;
-        points.push((rung.events as u64, cost.at_work().each(rung.events)));
+        points.push((rung.events as u64, cost.at_work().per_item(rung.events)));
     }
-    let rung = longest(stage.ladder()?);
-    let race = race(
+    let rung = longest_rung(stage.make_ladder()?);
+    let race = race_rounds(
         rounds,
         || {
-            let (cost, len) = time(|| Ok(ViewBuilder::default().build(&events_of(rung)?)?.len()))?;
+            let (cost, len) =
+                time_work(|| Ok(ViewBuilder::default().build(&events_of(rung)?)?.len()))?;
             black_box(len);
             Ok(cost)
         },
@@ -157,8 +160,9 @@ fn from_nothing(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     )?
     .at_work();
     let measure = "effective view from nothing, each event, against decoding only";
-    report.row(race.row(measure, rung.events).bar(Bar::AtMost { must: 3.0, aim: 1.5 }));
+    report
+        .add_row(race.into_row(measure, rung.events).with_bar(Bar::AtMost { must: 3.0, aim: 1.5 }));
     let measure = "effective view from nothing, each event".to_owned();
-    report.growth(Growth { measure, points, bar: None });
+    report.add_growth(Growth { measure, points, bar: None });
     Ok(())
 }

@@ -22,14 +22,14 @@ const LARGE_BYTES: usize = 1024 * 1024;
 const SMALL_BYTES: usize = 400;
 
 /// The event with this number. Numbers begin with 1.
-pub fn draft(number: u64) -> Draft {
+pub fn draft_at(number: u64) -> Draft {
     let session = (number - 1) / STRETCH % SESSIONS;
     let session_id = SessionId::new(format!("bulk-{session}")).expect("a plain name");
     let at = Time::from_millis(1_700_000_000_000 + number as i64);
     // The first two bytes keep these ids apart from those of `numbered` events.
     let mut tail = [0xB; 10];
     tail[2..].copy_from_slice(&number.to_be_bytes());
-    let payload = UserPrompt::text(text(number));
+    let payload = UserPrompt::text(long_word(number));
     Draft::new(EventId::new(at, tail), session_id, at, &payload).expect("text always encodes")
 }
 
@@ -41,17 +41,17 @@ pub fn seq_of(number: u64) -> u64 {
 }
 
 /// The stretch behind `read`, and the source moved over it.
-pub fn batch(read: u64) -> Batch {
+pub fn batch_after(read: u64) -> Batch {
     let source = SourceMove {
         source_id: SOURCE.to_owned(),
         from: (read > 0).then(|| read.to_string()),
         to: (read + STRETCH).to_string(),
     };
-    Batch::observed().with_all((read + 1..=read + STRETCH).map(draft)).from_source(source)
+    Batch::observed().with_all((read + 1..=read + STRETCH).map(draft_at)).from_source(source)
 }
 
 /// One long word, which search makes little of, and nothing a compressor could make much smaller.
-fn text(number: u64) -> String {
+fn long_word(number: u64) -> String {
     const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ00";
     let mut dice = Dice::new(number);
     let length = if number.is_multiple_of(LARGE_EVERY) { LARGE_BYTES } else { SMALL_BYTES };

@@ -66,23 +66,23 @@ enum SessionLength {
 impl Corpus {
     /// Sessions as people leave them behind.
     pub fn new(seed: u64) -> Corpus {
-        Corpus::shaped(seed, SessionLength::AsRecorded)
+        Corpus::with_shape(seed, SessionLength::AsRecorded)
     }
 
     /// Everything in one session.
     pub fn one_session(seed: u64) -> Corpus {
-        Corpus::shaped(seed, SessionLength::One)
+        Corpus::with_shape(seed, SessionLength::One)
     }
 
     /// Very many sessions of [`Corpus::BRIEF_EVENTS`] events each.
     pub fn brief_sessions(seed: u64) -> Corpus {
-        Corpus::shaped(seed, SessionLength::Brief)
+        Corpus::with_shape(seed, SessionLength::Brief)
     }
 
     /// Events in each session of [`Corpus::brief_sessions`].
     pub const BRIEF_EVENTS: usize = 4;
 
-    fn shaped(seed: u64, shape: SessionLength) -> Corpus {
+    fn with_shape(seed: u64, shape: SessionLength) -> Corpus {
         let random = Random::new(seed);
         let language = Language::new(random.branch(1));
         let projects = (0..PROJECTS)
@@ -106,7 +106,7 @@ impl Corpus {
         self.take(count)
     }
 
-    fn play(&mut self) {
+    fn play_next(&mut self) {
         // Several at once, so that the events of a batch go to different sessions, as on a real
         // machine.
         let lives = if self.shape == SessionLength::AsRecorded { LIVES } else { 1 };
@@ -117,7 +117,7 @@ impl Corpus {
         }
         let index = self.random.below(self.lives.len() as u64) as usize;
         let life = &mut self.lives[index];
-        life.play(&self.world, &mut self.now_ms, &mut self.ready);
+        life.play_turn(&self.world, &mut self.now_ms, &mut self.ready);
         if life.is_over() {
             self.lives.swap_remove(index);
         }
@@ -130,7 +130,7 @@ impl Iterator for Corpus {
     fn next(&mut self) -> Option<Draft> {
         // A turn is played as a whole and handed out event by event.
         while self.ready.is_empty() {
-            self.play();
+            self.play_next();
         }
         self.ready.pop_front()
     }

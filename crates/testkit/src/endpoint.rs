@@ -51,7 +51,7 @@ impl ModelReply {
     }
 
     /// A reply with this text of the model, in the format of a kind of endpoint.
-    pub fn said(kind: &str, text: &str) -> ModelReply {
+    pub fn with_text(kind: &str, text: &str) -> ModelReply {
         let body = match kind {
             "anthropic" => json!({
                 "type": "message", "stop_reason": "end_turn",
@@ -95,7 +95,7 @@ impl Endpoint {
                 let serving = Arc::clone(&serving);
                 std::thread::spawn(move || {
                     // A client that closed the connection needs no reply.
-                    let _ = serving.answer(stream);
+                    let _ = serving.answer_stream(stream);
                 });
             }
         });
@@ -107,7 +107,7 @@ impl Endpoint {
     }
 
     /// All requests so far.
-    pub fn heard(&self) -> Vec<ModelRequest> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -127,7 +127,7 @@ impl Endpoint {
 }
 
 impl EndpointState {
-    fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
+    fn answer_stream(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut line = String::new();
         reader.read_line(&mut line)?;

@@ -33,7 +33,7 @@ pub fn seq_of(number: u64) -> u64 {
 }
 
 /// The event with this number. Numbers begin with 1.
-pub fn draft(number: u64) -> Draft {
+pub fn draft_at(number: u64) -> Draft {
     draft_in(session_of(number), 0, number)
 }
 
@@ -45,7 +45,7 @@ pub fn draft_in(session_id: SessionId, writer: u16, number: u64) -> Draft {
     // [writer as 2 bytes, number as 8 bytes], which `number_of` takes apart.
     tail[..2].copy_from_slice(&writer.to_be_bytes());
     tail[2..].copy_from_slice(&number.to_be_bytes());
-    let payload = UserPrompt::text(text(number));
+    let payload = UserPrompt::text(prompt_text(number));
     Draft::new(EventId::new(at, tail), session_id, at, &payload).expect("text always encodes")
 }
 
@@ -56,7 +56,7 @@ pub fn number_of(id: EventId) -> u64 {
 }
 
 /// The events behind `read`, up to `count` of them, and the source moved over them.
-pub fn batch(read: u64, count: u64) -> Batch {
+pub fn batch_after(read: u64, count: u64) -> Batch {
     let numbers = read + 1..=read + count;
     let source = SourceMove {
         source_id: SOURCE.to_owned(),
@@ -64,7 +64,7 @@ pub fn batch(read: u64, count: u64) -> Batch {
         from: (read > 0).then(|| read.to_string()),
         to: (read + count).to_string(),
     };
-    Batch::observed().with_all(numbers.map(draft)).from_source(source)
+    Batch::observed().with_all(numbers.map(draft_at)).from_source(source)
 }
 
 /// The number a position of the source stands for.
@@ -72,7 +72,7 @@ pub fn read_up_to(position: Option<String>) -> u64 {
     position.map_or(0, |position| position.parse().expect("positions of this source are numbers"))
 }
 
-fn text(number: u64) -> String {
+fn prompt_text(number: u64) -> String {
     let mut text = format!("this is number {number}");
     if number.is_multiple_of(LARGE_EVERY) {
         // Nothing a compressor could make small.

@@ -32,7 +32,7 @@ impl RunningProgram {
         let stderr = child.stderr.take().expect("stderr is piped");
         // Read in a thread of its own, or a full pipe would block the program.
         let stderr = Some(std::thread::spawn(move || everything(stderr)));
-        RunningProgram { child, lines: lines(stdout), stderr, said: String::new() }
+        RunningProgram { child, lines: read_lines(stdout), stderr, said: String::new() }
     }
 
     /// The process id.
@@ -76,13 +76,13 @@ impl RunningProgram {
     #[track_caller]
     pub fn goes_on_for(&mut self, time: Duration) {
         if self.ends_within(time) {
-            panic!("it has ended: {}", self.all());
+            panic!("it has ended: {}", self.collect_output());
         }
     }
 
     /// Waits for the first line, unless it was read before.
     #[track_caller]
-    pub fn speaks(&mut self) {
+    pub fn wait_first_line(&mut self) {
         if self.said.is_empty() {
             self.line().expect("it goes on");
         }
@@ -109,7 +109,7 @@ impl RunningProgram {
     pub fn memory_peak(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let kilobytes: u64 =
-            field(&status, "VmHWM:")?.trim_end_matches("kB").trim().parse().ok()?;
+            status_field(&status, "VmHWM:")?.trim_end_matches("kB").trim().parse().ok()?;
         Some(kilobytes * 1_024)
     }
 
@@ -119,7 +119,7 @@ impl RunningProgram {
         let statuses = threads.filter_map(|thread| {
             // A thread may end between the listing and the look; it is left out then.
             let status = fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
-            field(&status, "voluntary_ctxt_switches:")?.parse::<u64>().ok()
+            status_field(&status, "voluntary_ctxt_switches:")?.parse::<u64>().ok()
         });
         Some(statuses.sum())
     }
@@ -136,10 +136,10 @@ impl RunningProgram {
 
     /// Waits for the end and returns the whole output.
     pub fn end(mut self) -> ProgramOutput {
-        self.all()
+        self.collect_output()
     }
 
-    fn all(&mut self) -> ProgramOutput {
+    fn collect_output(&mut self) -> ProgramOutput {
         // Stdout first: a program that blocks on a full pipe does not end.
         while self.line().is_some() {}
         let status = self.child.wait().expect("a process ends");
@@ -157,7 +157,7 @@ impl Drop for RunningProgram {
     }
 }
 
-fn lines(stdout: ChildStdout) -> Receiver<String> {
+fn read_lines(stdout: ChildStdout) -> Receiver<String> {
     let (sender, lines) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -177,6 +177,6 @@ fn everything(mut stderr: ChildStderr) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }

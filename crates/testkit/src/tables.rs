@@ -14,17 +14,17 @@ pub type Recorded = (String, Map<String, Value>);
 const ROWS: &str = ".rows.jsonl";
 
 /// Makes the databases in a home of which a recording has kept the rows only.
-pub fn lay_out(recorded_home: &Path, home: &Path) {
+pub fn build_databases(recorded_home: &Path, home: &Path) {
     for entry in fs::read_dir(recorded_home).expect("recordings can be listed") {
         let entry = entry.expect("recordings can be listed");
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_str().expect("names in recordings are text");
         if path.is_dir() {
             // The folders of a recording are those of the home.
-            lay_out(&path, &home.join(name));
+            build_databases(&path, &home.join(name));
         } else if let Some(name) = name.strip_suffix(ROWS) {
-            let connection = owner(&home.join(name));
-            recorded(&path).iter().for_each(|row| insert(&connection, row));
+            let connection = open_as_owner(&home.join(name));
+            recorded(&path).iter().for_each(|row| insert_row(&connection, row));
         }
     }
 }
@@ -42,7 +42,7 @@ pub fn recorded(path: &Path) -> Vec<Recorded> {
 }
 
 /// Opens a database as its owner, in WAL mode as most agents do.
-pub fn owner(path: &Path) -> Connection {
+pub fn open_as_owner(path: &Path) -> Connection {
     let folder = path.parent().expect("a database lies in a folder");
     fs::create_dir_all(folder).expect("the folder can be made");
     let connection = Connection::open(path).expect("a database can be made");
@@ -54,19 +54,19 @@ pub fn owner(path: &Path) -> Connection {
 }
 
 /// Writes a row, and makes its table if there is none.
-pub fn insert(connection: &Connection, (table, row): &Recorded) {
+pub fn insert_row(connection: &Connection, (table, row): &Recorded) {
     let names: Vec<String> = row.keys().map(|name| format!("\"{name}\"")).collect();
     let names = names.join(",");
     let marks = vec!["?"; row.len()].join(",");
     // Columns without types: SQLite keeps each value as it is given.
     let create = format!("CREATE TABLE IF NOT EXISTS {table} ({names})");
     connection.execute_batch(&create).expect("a table can be made");
-    let values = rusqlite::params_from_iter(row.values().map(sql));
+    let values = rusqlite::params_from_iter(row.values().map(sql_value));
     let insert = format!("INSERT INTO {table} ({names}) VALUES ({marks})");
     connection.execute(&insert, values).expect("a row can be written");
 }
 
-fn sql(value: &Value) -> Sql {
+fn sql_value(value: &Value) -> Sql {
     match value {
         Value::Null => Sql::Null,
         Value::Number(number) => match number.as_i64() {

@@ -68,7 +68,7 @@ impl Transcripts {
 
     /// Sets the time of every newer file back to a day ago.
     pub fn age(&self) {
-        age(&self.root(), SystemTime::now() - AGE);
+        set_back_time(&self.root(), SystemTime::now() - AGE);
     }
 
     fn generator(&self, arguments: &[&str]) -> Vec<u8> {
@@ -81,10 +81,10 @@ impl Transcripts {
     }
 }
 
-fn age(path: &Path, latest: SystemTime) {
+fn set_back_time(path: &Path, latest: SystemTime) {
     if path.is_dir() {
         for entry in fs::read_dir(path).expect("the folder can be listed") {
-            age(&entry.expect("the folder can be listed").path(), latest);
+            set_back_time(&entry.expect("the folder can be listed").path(), latest);
         }
         return;
     }

@@ -36,7 +36,7 @@ pub(crate) struct Took {
 }
 
 /// Publishes messages and waits until every subscriber has all of them.
-pub(crate) fn deliver(
+pub(crate) fn deliver_all(
     path: &Path,
     speech: Speech,
     subscribers: usize,
@@ -52,7 +52,7 @@ pub(crate) fn deliver(
         streams.push(publisher.try_clone()?);
     } else {
         // Redis answers every `PUBLISH`. Unread answers would fill the socket and block the server.
-        drain(publisher.try_clone()?);
+        drain_replies(publisher.try_clone()?);
     }
     // All messages have the same length, so counting bytes counts messages.
     let unit = speech.delivered().len() as u64;
@@ -85,9 +85,9 @@ impl Speech {
     /// A message as it is written.
     fn published(self) -> Vec<u8> {
         match self {
-            Speech::Lines(len) => line(len),
+            Speech::Lines(len) => message_line(len),
             Speech::Redis => {
-                [b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$200\r\n", &line(MESSAGE)[..], b"\r\n"]
+                [b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$200\r\n", &message_line(MESSAGE)[..], b"\r\n"]
                     .concat()
             }
         }
@@ -96,16 +96,16 @@ impl Speech {
     /// A message as it arrives.
     fn delivered(self) -> Vec<u8> {
         match self {
-            Speech::Lines(len) => line(len),
+            Speech::Lines(len) => message_line(len),
             Speech::Redis => {
-                [b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$200\r\n", &line(MESSAGE)[..], b"\r\n"]
+                [b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$200\r\n", &message_line(MESSAGE)[..], b"\r\n"]
                     .concat()
             }
         }
     }
 }
 
-fn line(len: usize) -> Vec<u8> {
+fn message_line(len: usize) -> Vec<u8> {
     // A valid message of the bus, padded to exactly `len` bytes with its line end.
     let head = r#"{"tract":"bench","event":"tick","ts":1700000000000,"text":""#;
     let text = "x".repeat(len - head.len() - "\"}\n".len());
@@ -124,7 +124,7 @@ fn subscriber(path: &Path, speech: Speech) -> Outcome<UnixStream> {
 }
 
 /// Reads what a server answers to a publisher, until it ends.
-fn drain(mut stream: UnixStream) {
+fn drain_replies(mut stream: UnixStream) {
     std::thread::spawn(move || {
         let mut ignored = [0; 16 << 10];
         loop {
@@ -157,7 +157,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn tell(&self, slowest: u64) {
+    fn note_slowest(&self, slowest: u64) {
         self.slowest.store(slowest, Ordering::Release);
         // The lock orders this notification after the check in `wait_for`: without it the
         // notification could fall between the check and the wait, and be lost.
@@ -213,7 +213,7 @@ fn read_all(
             }
         }
         // Told once for each round of the poll, not for each read.
-        progress.tell(heard.iter().min().copied().unwrap_or(0) / unit);
+        progress.note_slowest(heard.iter().min().copied().unwrap_or(0) / unit);
     }
     Ok(streams)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::driver::{MESSAGE, Speech};
-use super::{BusRun, Kind, median, run};
+use super::{BusRun, Kind, median_run, run};
 use crate::Outcome;
 use crate::report::{Bar, Growth, Quantity, Report};
 use crate::stage::Stage;
@@ -23,33 +23,33 @@ pub(super) fn measure(deliveries: usize, stage: &mut Stage, report: &mut Report)
     raise_descriptors();
     let mut points = Vec::new();
     for clients in CLIENTS {
-        stage.tell(&format!("{clients} clients"))?;
-        let run = typical(stage, Speech::Lines(MESSAGE), clients, deliveries / clients)?;
-        points.push((clients as u64, each(run.cpu_pace)));
+        stage.announce(&format!("{clients} clients"))?;
+        let run = typical_run(stage, Speech::Lines(MESSAGE), clients, deliveries / clients)?;
+        points.push((clients as u64, per_message(run.cpu_pace)));
     }
     let measure = "bus: the server's CPU time for each delivery, by clients".to_owned();
-    report.growth(Growth { measure, points, bar: Some(FLAT) });
+    report.add_growth(Growth { measure, points, bar: Some(FLAT) });
     let mut points = Vec::new();
     for len in LENGTHS {
-        stage.tell(&format!("messages of {len} bytes"))?;
+        stage.announce(&format!("messages of {len} bytes"))?;
         let clients = CLIENTS[0];
         // As many bytes, however they are cut.
         let messages = (deliveries * MESSAGE / clients / len).max(8);
-        let run = typical(stage, Speech::Lines(len), clients, messages)?;
-        points.push((len as u64, each(run.cpu_pace * len as f64 / 1e6)));
+        let run = typical_run(stage, Speech::Lines(len), clients, messages)?;
+        points.push((len as u64, per_message(run.cpu_pace * len as f64 / 1e6)));
     }
     let measure = "bus: the server's CPU time for each megabyte, by length of message".to_owned();
-    report.growth(Growth { measure, points, bar: Some(FLAT) });
+    report.add_growth(Growth { measure, points, bar: Some(FLAT) });
     Ok(())
 }
 
-fn typical(stage: &Stage, speech: Speech, clients: usize, messages: usize) -> Outcome<BusRun> {
+fn typical_run(stage: &Stage, speech: Speech, clients: usize, messages: usize) -> Outcome<BusRun> {
     let runs = (0..stage.scale.rounds).map(|_| run(Kind::Ours, speech, clients, messages));
     let runs = runs.collect::<Outcome<Vec<BusRun>>>()?;
-    median(&runs).ok_or_else(|| "there was no round".into())
+    median_run(&runs).ok_or_else(|| "there was no round".into())
 }
 
-fn each(per_second: f64) -> Quantity {
+fn per_message(per_second: f64) -> Quantity {
     Quantity::Time(Duration::from_secs_f64(1.0 / per_second))
 }
 

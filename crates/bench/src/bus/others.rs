@@ -50,7 +50,7 @@ impl Delays {
     }
 
     /// What was added to those of another time.
-    pub(crate) fn over(self, other: Delays) -> Delays {
+    pub(crate) fn excess_over(self, other: Delays) -> Delays {
         Delays {
             most: self.most.saturating_sub(other.most),
             worst: self.worst.saturating_sub(other.worst),
@@ -59,7 +59,7 @@ impl Delays {
 }
 
 /// How long messages take beside others.
-pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcome<Delays> {
+pub(crate) fn measure_delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcome<Delays> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut stuck = Vec::new();
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
@@ -73,22 +73,22 @@ pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcom
         }
         Misbehaviour::Crawling => {
             let stream = UnixStream::connect(path)?;
-            threads.push(spawn(&stop, move || crawl(&stream)));
+            threads.push(spawn_loop(&stop, move || read_slowly(&stream)));
         }
         Misbehaviour::Flooding => {
             let stream = UnixStream::connect(path)?;
             let reader = stream.try_clone()?;
-            threads.push(spawn(&stop, move || flood(&stream)));
+            threads.push(spawn_loop(&stop, move || send_endlessly(&stream)));
             // It reads its own echo, so that it floods and is not stuck as well. The thread ends
             // with the connection.
             std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
         }
         Misbehaviour::OneShots => {
             let path = path.to_owned();
-            threads.push(spawn(&stop, move || one_shot(&path)));
+            threads.push(spawn_loop(&stop, move || one_shot(&path)));
         }
     }
-    let delays = probe(path, BACKLOG, |number| number < probes);
+    let delays = probe_delays(path, BACKLOG, |number| number < probes);
     // Also after a failed probe: the threads would otherwise go on for ever.
     stop.store(true, Ordering::Release);
     drop(stuck);
@@ -98,7 +98,7 @@ pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcom
     delays
 }
 
-fn spawn(
+fn spawn_loop(
     stop: &Arc<AtomicBool>,
     mut work: impl FnMut() -> bool + Send + 'static,
 ) -> JoinHandle<()> {
@@ -107,7 +107,7 @@ fn spawn(
 }
 
 /// Sends a message, waits for it to come back and sends the next, while `is_wanted`.
-pub(super) fn probe(
+pub(super) fn probe_delays(
     path: &Path,
     backlog: usize,
     is_wanted: impl Fn(usize) -> bool,
@@ -150,7 +150,7 @@ pub(super) fn probe(
     Ok(Delays::from_samples(delays))
 }
 
-fn crawl(mut stream: &UnixStream) -> bool {
+fn read_slowly(mut stream: &UnixStream) -> bool {
     pause(PAUSE);
     // It takes what is there, a little at a time; nothing yet is fine.
     let _ = stream.set_read_timeout(Some(PAUSE));
@@ -158,7 +158,7 @@ fn crawl(mut stream: &UnixStream) -> bool {
     true
 }
 
-fn flood(mut stream: &UnixStream) -> bool {
+fn send_endlessly(mut stream: &UnixStream) -> bool {
     let line =
         format!("{{\"tract\":\"logs\",\"event\":\"line\",\"line\":\"{}\"}}\n", "x".repeat(160));
     stream.write_all(line.repeat(64).as_bytes()).is_ok()

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use testkit::World;
 
 use crate::Outcome;
-use crate::meter::median;
+use crate::meter::median_time;
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::stage::Stage;
 
 use super::delay_added;
-use super::others::probe;
+use super::others::probe_delays;
 
 const SHELL: &str = "/bin/sh";
 
@@ -25,7 +25,7 @@ const AGAINST_PIPE: Bar = Bar::AtMost { must: 2.0, aim: 1.2 };
 
 pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let lines = if is_quick { 100_000 } else { 1_000_000 };
-    stage.tell(&format!("a task prints {lines} lines"))?;
+    stage.announce(&format!("a task prints {lines} lines"))?;
     let script = format!("i=0; while [ $i -lt {lines} ]; do echo \"line $i\"; i=$((i+1)); done");
     let world = World::new(std::env::current_exe()?.with_file_name("hansard"));
     let journal = world.home().join(".local/share/hansard");
@@ -40,7 +40,7 @@ pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) ->
     let (mut ours, mut piped) = (Vec::new(), Vec::new());
     // In turn, so that a bad minute hurts both sides.
     for _ in 0..stage.scale.rounds {
-        ours.push(as_task(&script, &world)?);
+        ours.push(time_as_task(&script, &world)?);
         piped.push(through_pipe(&script, &world)?);
     }
     let log = fs::read_to_string(journal.join("health/sh.log"))?;
@@ -50,22 +50,22 @@ pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) ->
     }
     // In a separate run, because the probe itself takes time from the server.
     let socket = journal.join("health/callosum.sock");
-    let alone = probe(&socket, 0, |number| number < PROBES)?;
+    let alone = probe_delays(&socket, 0, |number| number < PROBES)?;
     let with = std::thread::scope(|scope| {
-        let task = scope.spawn(|| as_task(&script, &world).map_err(|error| error.to_string()));
-        let with = probe(&socket, 0, |_| !task.is_finished());
+        let task = scope.spawn(|| time_as_task(&script, &world).map_err(|error| error.to_string()));
+        let with = probe_delays(&socket, 0, |_| !task.is_finished());
         task.join().map_err(|_| "the task has panicked")??;
         with
     })?;
-    delay_added(&format!("a task that prints {lines} lines"), with.over(alone), report);
+    delay_added(&format!("a task that prints {lines} lines"), with.excess_over(alone), report);
     daemon.terminate();
-    let (ours, piped) = (Quantity::Time(median(ours)), Quantity::Time(median(piped)));
+    let (ours, piped) = (Quantity::Time(median_time(ours)), Quantity::Time(median_time(piped)));
     let measure = format!("bus: a task prints {lines} lines, floor a pipe into a file");
-    report.row(Row::against(measure, ours, piped).bar(AGAINST_PIPE));
+    report.add_row(Row::against_floor(measure, ours, piped).with_bar(AGAINST_PIPE));
     Ok(())
 }
 
-fn as_task(script: &str, world: &World) -> Outcome<Duration> {
+fn time_as_task(script: &str, world: &World) -> Outcome<Duration> {
     let began = Instant::now();
     let said = world.run(&["task", "run", "--wait", "--", SHELL, "-c", script]);
     match said.code {

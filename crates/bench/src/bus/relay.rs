@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::Outcome;
 
 /// Waits for so many clients, then copies the bytes of the last one to all until it closes.
-pub(crate) fn serve(path: &Path, clients: usize) -> Outcome<()> {
+pub(crate) fn relay_bytes(path: &Path, clients: usize) -> Outcome<()> {
     // Renamed after the bind, so that a client that finds the socket can connect.
     let private = path.with_extension("new");
     let listener = UnixListener::bind(&private)?;

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::driver::{MESSAGE, Speech, deliver};
+use super::driver::{MESSAGE, Speech, deliver_all};
 use super::{Kind, MEMORY_MAX, Served};
 use crate::Outcome;
 use crate::meter::pause;
@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_secs(5);
 const SETTLED: Duration = Duration::from_millis(500);
 
 pub(super) fn measure(deliveries: usize, stage: &mut Stage, report: &mut Report) -> Outcome<()> {
-    stage.tell("idle clients")?;
+    stage.announce("idle clients")?;
     let server = Served::start(Kind::Ours, CLIENTS)?;
     let connect = |count: usize| -> Outcome<Vec<UnixStream>> {
         (0..count).map(|_| Ok(UnixStream::connect(&server.socket)?)).collect()
@@ -35,19 +35,19 @@ pub(super) fn measure(deliveries: usize, stage: &mut Stage, report: &mut Report)
     pause(IDLE);
     let woken = (server.wake_ups() - before) as f64;
     let measure = "bus: wake-ups in 5 s with 100 idle clients, floor one";
-    let row = Row::against(measure, Quantity::Count(woken), Quantity::Count(1.0));
-    report.row(row.bar(Bar::at_most(1.0)));
+    let row = Row::against_floor(measure, Quantity::Count(woken), Quantity::Count(1.0));
+    report.add_row(row.with_bar(Bar::at_most(1.0)));
     drop(idle);
 
-    stage.tell("stuck clients")?;
+    stage.announce("stuck clients")?;
     let stuck = connect(STUCK)?;
     let readers = CLIENTS - STUCK;
     // The stuck clients stay connected while the others are served.
-    let took = deliver(&server.socket, Speech::Lines(MESSAGE), readers, deliveries / readers)?;
-    let held = Quantity::Bytes(server.memory(&took.streams));
+    let took = deliver_all(&server.socket, Speech::Lines(MESSAGE), readers, deliveries / readers)?;
+    let held = Quantity::Bytes(server.memory_held(&took.streams));
     let measure = "bus: memory with 100 clients, 20 of them stuck, floor the limit and the tape";
-    let row = Row::against(measure, held, Quantity::Bytes(MEMORY_MAX + TAPE_MAX));
-    report.row(row.bar(Bar::at_most(1.0)));
+    let row = Row::against_floor(measure, held, Quantity::Bytes(MEMORY_MAX + TAPE_MAX));
+    report.add_row(row.with_bar(Bar::at_most(1.0)));
     drop(stuck);
     Ok(())
 }

@@ -5,7 +5,7 @@ use event::{Confidence, Kind};
 use expect_test::expect;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use testkit::tables::owner;
+use testkit::tables::open_as_owner;
 
 use crate::handmade::Home;
 use crate::mangled::{Random, mangled};
@@ -242,7 +242,7 @@ struct Editor {
 impl Editor {
     fn new() -> Editor {
         let home = Home::new();
-        let store = owner(&home.path().join(STORE));
+        let store = open_as_owner(&home.path().join(STORE));
         let table = "CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)";
         store.execute_batch(table).unwrap();
         Editor { home, store }

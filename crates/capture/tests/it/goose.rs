@@ -5,7 +5,7 @@ use event::Kind;
 use expect_test::expect;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use testkit::tables::owner;
+use testkit::tables::open_as_owner;
 
 use crate::handmade::Home;
 use crate::mangled::{Random, mangled};
@@ -42,7 +42,7 @@ const TABLES: &str = "
 impl Desk {
     fn new() -> Desk {
         let home = Home::new();
-        let database = owner(&home.path().join(FOLDER).join("sessions.db"));
+        let database = open_as_owner(&home.path().join(FOLDER).join("sessions.db"));
         database.execute_batch(TABLES).unwrap();
         Desk { home, database }
     }

@@ -8,7 +8,7 @@ use event::Kind;
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
-use testkit::tables::{Recorded, insert, lay_out, owner, recorded};
+use testkit::tables::{Recorded, build_databases, insert_row, open_as_owner, recorded};
 
 use crate::handmade::Home;
 use crate::mangled::{Random, mangled};
@@ -26,7 +26,7 @@ fn rows(scenario: &str) -> Vec<Recorded> {
 /// A home with the database of a recording of which only the rows are kept.
 fn home(scenario: &str) -> TempDir {
     let home = TempDir::new().unwrap();
-    lay_out(&fixtures().join("opencode").join(scenario).join("home"), home.path());
+    build_databases(&fixtures().join("opencode").join(scenario).join("home"), home.path());
     home
 }
 
@@ -125,11 +125,11 @@ fn a_log_that_grows_tells_the_same_in_any_split() {
         let mut whole = Memory::default();
         read(&OpenCode, home(scenario).path(), &mut whole);
         let mut home = Home::new();
-        let connection = owner(&home.path().join(DATABASE));
+        let connection = open_as_owner(&home.path().join(DATABASE));
         let rows = rows(scenario);
         let of = |wanted: &'static str| rows.iter().filter(move |(table, _)| table == wanted);
         for table in ["message", "part"] {
-            insert(&connection, of(table).next().unwrap());
+            insert_row(&connection, of(table).next().unwrap());
             connection.execute_batch(&format!("DELETE FROM {table}")).unwrap();
         }
         let events: Vec<&Recorded> = of("event").collect();
@@ -139,8 +139,11 @@ fn a_log_that_grows_tells_the_same_in_any_split() {
                 let is_first = event.1["seq"] == 0;
                 let session = of("session").find(|row| row.1["id"] == event.1["aggregate_id"]);
                 connection.execute_batch("BEGIN").unwrap();
-                session.filter(|_| is_first).into_iter().for_each(|row| insert(&connection, row));
-                insert(&connection, event);
+                session
+                    .filter(|_| is_first)
+                    .into_iter()
+                    .for_each(|row| insert_row(&connection, row));
+                insert_row(&connection, event);
                 connection.execute_batch("COMMIT").unwrap();
             }
             home.read(&OpenCode);
@@ -179,13 +182,13 @@ fn a_session_without_a_log_is_read_from_the_tables() {
 #[test]
 fn rows_that_change_in_place_are_read_again() {
     let mut home = Home::new();
-    let connection = owner(&home.path().join(DATABASE));
+    let connection = open_as_owner(&home.path().join(DATABASE));
     let rows = rows("s3_approval_tui");
     let parts: Vec<_> = rows.iter().filter(|(table, _)| table == "part").collect();
     for row in rows.iter().filter(|(table, _)| table == "session" || table == "message") {
-        insert(&connection, row);
+        insert_row(&connection, row);
     }
-    insert(&connection, parts[0]);
+    insert_row(&connection, parts[0]);
     home.read(&OpenCode);
     let mut running = parts[3].clone();
     assert!(running.1["data"].as_str().unwrap().contains("touch approved.flag"));
@@ -193,7 +196,7 @@ fn rows_that_change_in_place_are_read_again() {
         r#"{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"ls"},"time":{"start":1794769797211}}}"#
     );
     running.1["time_updated"] = json!(1_900_000_000_000_i64);
-    insert(&connection, &running);
+    insert_row(&connection, &running);
     home.read(&OpenCode);
     assert_eq!(count(&home.sink, Kind::ToolCall), 1);
     assert_eq!(count(&home.sink, Kind::ToolResult), 0);
@@ -217,9 +220,9 @@ fn count(sink: &Memory, kind: Kind) -> usize {
 fn an_owner_that_writes_is_neither_waited_for_nor_disturbed() {
     let mut home = Home::new();
     let path = home.path().join(DATABASE);
-    let connection = owner(&path);
+    let connection = open_as_owner(&path);
     let rows = rows("s1");
-    rows.iter().for_each(|row| insert(&connection, row));
+    rows.iter().for_each(|row| insert_row(&connection, row));
     connection.execute_batch("BEGIN IMMEDIATE; DELETE FROM event;").unwrap();
     let before = files(&path);
     // What is not committed is not there.
@@ -233,8 +236,8 @@ fn an_owner_that_writes_is_neither_waited_for_nor_disturbed() {
 fn a_database_at_rest_stays_as_it_lies() {
     let mut home = Home::new();
     let path = home.path().join(DATABASE);
-    let connection = owner(&path);
-    rows("s1").iter().for_each(|row| insert(&connection, row));
+    let connection = open_as_owner(&path);
+    rows("s1").iter().for_each(|row| insert_row(&connection, row));
     connection.close().unwrap();
     let before = files(&path);
     assert_eq!(before.len(), 1);
@@ -242,7 +245,7 @@ fn a_database_at_rest_stays_as_it_lies() {
     assert_eq!(count(&home.sink, Kind::UserPrompt), 2);
     assert_eq!(files(&path), before);
     // A log that an owner left behind is read too.
-    let connection = owner(&path);
+    let connection = open_as_owner(&path);
     connection.execute_batch("UPDATE session SET title = 'other'").unwrap();
     home.read(&OpenCode);
 }
@@ -263,8 +266,8 @@ fn files(database: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn a_file_that_is_no_database_is_named_and_the_rest_goes_on() {
     let mut home = Home::new();
-    let connection = owner(&home.path().join(DATABASE));
-    rows("s1").iter().for_each(|row| insert(&connection, row));
+    let connection = open_as_owner(&home.path().join(DATABASE));
+    rows("s1").iter().for_each(|row| insert_row(&connection, row));
     home.write(".local/share/opencode/opencode-dev.db", "this is no database at all, is it?");
     let summary = home.read(&OpenCode);
     assert_eq!(count(&home.sink, Kind::UserPrompt), 2);
@@ -277,22 +280,22 @@ fn a_file_that_is_no_database_is_named_and_the_rest_goes_on() {
 fn a_database_that_was_replaced_is_read_from_its_beginning() {
     let mut home = Home::new();
     let path = home.path().join(DATABASE);
-    let connection = owner(&path);
+    let connection = open_as_owner(&path);
     let rows = rows("s1");
-    rows.iter().for_each(|row| insert(&connection, row));
+    rows.iter().for_each(|row| insert_row(&connection, row));
     connection.close().unwrap();
     home.read(&OpenCode);
     let before = told(&home.sink);
     // Another one at the same place, in which the log goes another way.
     fs::remove_file(&path).unwrap();
-    let connection = owner(&path);
+    let connection = open_as_owner(&path);
     for (table, row) in &rows {
         let mut row = row.clone();
         if table == "event" {
             row["id"] = json!(format!("other-{}", row["id"].as_str().unwrap()));
             row["data"] = json!(row["data"].as_str().unwrap().replace("greeting", "farewell"));
         }
-        insert(&connection, &(table.clone(), row));
+        insert_row(&connection, &(table.clone(), row));
     }
     home.read(&OpenCode);
     let after = told(&home.sink);
@@ -305,15 +308,15 @@ fn damaged_rows_harm_nobody() {
     let mut random = Random(1);
     for scenario in ["s3_approval_tui", "s5_compact_tui", "s6_interrupt"] {
         let mut home = Home::new();
-        let connection = owner(&home.path().join(DATABASE));
+        let connection = open_as_owner(&home.path().join(DATABASE));
         for (table, mut row) in rows(scenario) {
             if !row.contains_key("data") {
-                insert(&connection, &(table, row));
+                insert_row(&connection, &(table, row));
                 continue;
             }
             let data = row.get("data").and_then(|data| data.as_str()).unwrap_or("null");
             row["data"] = json!(mangled(data, &mut random));
-            insert(&connection, &(table, row));
+            insert_row(&connection, &(table, row));
         }
         home.read(&OpenCode);
         connection.execute_batch("DROP TABLE event").unwrap();
@@ -326,8 +329,8 @@ fn damaged_rows_harm_nobody() {
 #[test]
 fn nothing_is_asked_again_while_nothing_changes() {
     let mut home = Home::new();
-    let connection = owner(&home.path().join(DATABASE));
-    rows("s1").iter().for_each(|row| insert(&connection, row));
+    let connection = open_as_owner(&home.path().join(DATABASE));
+    rows("s1").iter().for_each(|row| insert_row(&connection, row));
     assert_eq!(home.read(&OpenCode).sources, 2);
     assert_eq!(home.read(&OpenCode).sources, 0);
 }
@@ -335,9 +338,9 @@ fn nothing_is_asked_again_while_nothing_changes() {
 #[test]
 fn what_was_read_is_kept_and_can_be_parsed_again() {
     let mut home = Home::new();
-    let connection = owner(&home.path().join(DATABASE));
+    let connection = open_as_owner(&home.path().join(DATABASE));
     let rows = rows("s1");
-    rows.iter().for_each(|row| insert(&connection, row));
+    rows.iter().for_each(|row| insert_row(&connection, row));
     home.read(&OpenCode);
     let mut kept = 0;
     for bytes in home.sink.originals.values() {
@@ -353,18 +356,18 @@ fn what_was_read_is_kept_and_can_be_parsed_again() {
 /// A session made by hand: what its log says, one event after the other.
 fn logged(events: &[(&str, serde_json::Value)]) -> String {
     let mut home = Home::new();
-    let connection = owner(&home.path().join(DATABASE));
+    let connection = open_as_owner(&home.path().join(DATABASE));
     let rows = rows("s1");
     for name in ["session", "message", "part"] {
         let (table, row) = rows.iter().find(|(table, _)| table == name).unwrap();
         let mut row = row.clone();
         row["id"] = json!("ses_1");
-        insert(&connection, &(table.clone(), row));
+        insert_row(&connection, &(table.clone(), row));
     }
     let created = ("session.created.1", json!({"info": {"directory": "/home/dev/project"}}));
     for (seq, (kind, data)) in [created].iter().chain(events).enumerate() {
         let row = json!({"id": format!("evt_{seq}"), "aggregate_id": "ses_1", "seq": seq, "type": kind, "data": data.to_string()});
-        insert(&connection, &("event".to_owned(), row.as_object().unwrap().clone()));
+        insert_row(&connection, &("event".to_owned(), row.as_object().unwrap().clone()));
     }
     home.told(&OpenCode)
 }

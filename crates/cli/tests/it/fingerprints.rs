@@ -149,7 +149,7 @@ fn check_recordings(agent: &str) {
         let recorded = fixtures().join(agent).join(&scenario).join("home");
         let world = empty();
         copy_files(&recorded, world.home());
-        tables::lay_out(&recorded, world.home());
+        tables::build_databases(&recorded, world.home());
         let written_at = UNIX_EPOCH + Duration::from_secs(WRITTEN_AT);
         for path in files_below(world.home()) {
             let file = File::options().append(true).open(path).unwrap();

@@ -57,7 +57,7 @@ fn everything_written_meanwhile_is_recorded_in_order() {
         }
     }
     // Before that it may not have got as far as to heed a signal.
-    running.speaks();
+    running.wait_first_line();
     let said = running.terminate();
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
     // What was written last, and a line that will never be finished.
@@ -84,7 +84,7 @@ fn changing_files_count_once() {
         let pause = if dice.below(8) == 0 { 40 } else { 2 };
         running.goes_on_for(Duration::from_millis(dice.below(pause)));
     }
-    running.speaks();
+    running.wait_first_line();
     let said = running.terminate();
     assert_eq!(said.code, Some(0), "{said}");
     transcripts.age();

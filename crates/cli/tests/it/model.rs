@@ -69,7 +69,7 @@ pub(crate) fn good(kind: &str, heard: &ModelRequest) -> ModelReply {
                 "replaces": [1]}]}),
         false => json!({"recent": "wrote the stream parser"}),
     };
-    ModelReply::said(kind, &format!("<think>Hm.</think>\n```json\n{said}\n```"))
+    ModelReply::with_text(kind, &format!("<think>Hm.</think>\n```json\n{said}\n```"))
 }
 
 /// What a command says as soon as it says what is waited for.
@@ -201,7 +201,7 @@ fn killed_daemon_keeps_one_answer() {
         status["provider_session_id"] == "s1" && status["summary"]["recent_origin"] == "model"
     });
     assert_eq!(daemon.terminate().code, Some(0));
-    let heard = endpoint.heard();
+    let heard = endpoint.requests();
     let same = heard.iter().filter(|heard| heard.body == first.body).count();
     assert_eq!((heard.len(), same), (5, 2), "{heard:?}");
     for session in ["s0", "s1"] {
@@ -261,7 +261,7 @@ fn without_answer_facts_are_used() {
         let told = check(doctor)["detail"].clone();
         told.as_str().is_some_and(|told| told.contains("the variable `NOT_SET` is not set"))
     });
-    assert!(endpoint.heard().is_empty());
+    assert!(endpoint.requests().is_empty());
     assert_eq!(daemon.terminate().code, Some(0));
 }
 
@@ -277,7 +277,7 @@ fn no_command_waits_for_a_model() {
     wait(&world, &["status", "--all"], |status| {
         status["provider_session_id"] == "s1" && status["reason"] == "prompt"
     });
-    assert_eq!(endpoint.heard().len(), 1);
+    assert_eq!(endpoint.requests().len(), 1);
     assert_eq!(daemon.terminate().code, Some(0));
 }
 
@@ -306,7 +306,8 @@ fn digest_is_rewritten_with_model_words() {
 
 #[test]
 fn junk_answers_are_given_up() {
-    let endpoint = Endpoint::start(|_, _| ModelReply::said("anthropic", "I would rather not {..."));
+    let endpoint =
+        Endpoint::start(|_, _| ModelReply::with_text("anthropic", "I would rather not {..."));
     let world = asking("anthropic", &endpoint.url(), "");
     let daemon = up(&world);
     live(&world, "s", 0);
@@ -315,7 +316,7 @@ fn junk_answers_are_given_up() {
     });
     assert_eq!(doctor["ok"], true, "{doctor}");
     // What was worth keeping, and what was done lately.
-    let mut bodies: Vec<String> = endpoint.heard().into_iter().map(|heard| heard.body).collect();
+    let mut bodies: Vec<String> = endpoint.requests().into_iter().map(|heard| heard.body).collect();
     bodies.sort();
     assert!(bodies.len() == 4 && bodies[0] == bodies[1] && bodies[2] == bodies[3], "{bodies:?}");
     assert!(notes(&world, "s").is_empty());
@@ -342,18 +343,18 @@ fn model_can_be_changed_and_stopped() {
     // New questions go to the new endpoint; those queued for the old one do not.
     turn(&world, "s1", 0, "Write a lexer");
     wait(&world, &["show", "s1"], |shown| shown["title_origin"] == "model");
-    let heard = second.heard();
+    let heard = second.requests();
     assert!(heard.iter().all(|heard| heard.header("authorization").is_none()));
     assert!(heard.iter().all(|heard| !heard.body.contains("Write a stream parser")));
     fs::write(&config, "").unwrap();
     assert_eq!(world.run(&["reload"]).code, Some(0));
     wait(&world, &["doctor"], |doctor| check(doctor).is_null());
-    let asked = (first.heard().len(), second.heard().len());
+    let asked = (first.requests().len(), second.requests().len());
     turn(&world, "s2", 0, "Write another one");
     wait(&world, &["show", "s2"], |shown| shown["title_origin"] == "heuristic");
     let said = daemon.terminate();
     assert_eq!(said.code, Some(0));
-    assert_eq!((first.heard().len(), second.heard().len()), asked);
+    assert_eq!((first.requests().len(), second.requests().len()), asked);
     assert!(said.stderr.contains("stands in `config.toml` itself"), "{said}");
     assert!(!said.to_string().contains("k-in-the-file"), "{said}");
 }

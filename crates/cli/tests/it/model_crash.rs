@@ -60,7 +60,7 @@ fn each_range_is_answered_once() {
     assert_eq!(daemon.terminate().code, Some(0));
 
     let mut asked: BTreeMap<(bool, String), u32> = BTreeMap::new();
-    for heard in endpoint.heard() {
+    for heard in endpoint.requests() {
         *asked.entry(matter(&heard)).or_default() += 1;
     }
     assert!(asked.values().all(|times| *times <= 2), "{:?}", asked.values());

@@ -30,10 +30,10 @@ fn ask(kind: &str, url: &str, table: &str) -> Result<String, AskError> {
 
 #[track_caller]
 fn check_dialect(kind: &'static str, expected: Expect) {
-    let endpoint = Endpoint::start(move |_, _| ModelReply::said(kind, "{\"said\": true}"));
+    let endpoint = Endpoint::start(move |_, _| ModelReply::with_text(kind, "{\"said\": true}"));
     let said = ask(kind, &endpoint.url(), "key_env = 'K'").unwrap();
     assert_eq!(said, "{\"said\": true}");
-    let heard = &endpoint.heard()[0];
+    let heard = &endpoint.requests()[0];
     let mut body = heard.json();
     // What is asked is the same for all of them.
     let told = body.to_string();
@@ -91,7 +91,7 @@ fn after(reply: ModelReply) -> AskError {
     let endpoint = Endpoint::start(move |_, _| reply.clone());
     let failure = ask("openai", &endpoint.url(), "key_env = 'K'\ntimeout_seconds = 5").unwrap_err();
     // The client sends one request; retries are the decision of the caller.
-    assert_eq!(endpoint.heard().len(), 1);
+    assert_eq!(endpoint.requests().len(), 1);
     assert!(!failure.to_string().contains("k-123"), "{failure}");
     failure
 }
@@ -138,7 +138,7 @@ fn request_times_out() {
     // An endpoint without TLS.
     let sealed = endpoint.url().replace("http:", "https:");
     ask("openai", &sealed, "key_env = 'K'\ntimeout_seconds = 5").unwrap_err();
-    assert_eq!(endpoint.heard().len(), 1);
+    assert_eq!(endpoint.requests().len(), 1);
     // No listener: nothing was sent.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let failure = ask("openai", &format!("http://{free}/v1"), "").unwrap_err();

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The test may be gone, and there is no other place to report to.
-            let _ = say(&format!("failed {error:?}"));
+            let _ = print_line(&format!("failed {error:?}"));
             ExitCode::FAILURE
         }
     }
@@ -50,28 +50,28 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[&str]) -> WorkResult {
     // Told before the journal is opened: a test may want to kill the worker while it opens.
-    say("started")?;
+    print_line("started")?;
     let [mode, store, dir, rest @ ..] = arguments else { return Err("MODE STORE DIR".into()) };
-    let worker = WorkerJournal { store: kind(store)?, dir: PathBuf::from(dir) };
+    let worker = WorkerJournal { store: store_kind(store)?, dir: PathBuf::from(dir) };
     match (*mode, rest) {
         // Without end: the test kills it.
-        ("append", []) => append(&worker, u64::MAX),
-        ("append", [last]) => append(&worker, last.parse()?),
-        ("pour", []) => pour(&worker),
-        ("reopen", []) => reopen(&worker),
-        ("fork", [prefix]) => fork(&worker, prefix),
-        ("open", []) => open(&worker),
-        ("repair", []) => repair(&worker),
-        ("stay", []) => stay(&worker),
-        ("look", [name]) => look(&worker.dir.join(name)),
+        ("append", []) => append_numbers(&worker, u64::MAX),
+        ("append", [last]) => append_numbers(&worker, last.parse()?),
+        ("pour", []) => append_forever(&worker),
+        ("reopen", []) => reopen_forever(&worker),
+        ("fork", [prefix]) => fork_forever(&worker, prefix),
+        ("open", []) => open_once(&worker),
+        ("repair", []) => repair_once(&worker),
+        ("stay", []) => search_twice(&worker),
+        ("look", [name]) => report_users(&worker.dir.join(name)),
         ("add", [session, writer, count]) => {
-            add(&worker, &SessionId::new(session)?, writer.parse()?, count.parse()?)
+            add_events(&worker, &SessionId::new(session)?, writer.parse()?, count.parse()?)
         }
-        ("write", [seconds]) => write(&worker, Duration::from_secs(seconds.parse()?)),
-        ("fill", [ballast]) => fill(&worker, Path::new(ballast)),
-        ("follow", []) => follow(&worker),
+        ("write", [seconds]) => write_for(&worker, Duration::from_secs(seconds.parse()?)),
+        ("fill", [ballast]) => fill_disk(&worker, Path::new(ballast)),
+        ("follow", []) => follow_all(&worker),
         ("answer", [session, by, approvals @ ..]) => {
-            answer(&worker, &SessionId::new(session)?, by, approvals)
+            answer_all(&worker, &SessionId::new(session)?, by, approvals)
         }
         _ => Err(format!("no such work: {arguments:?}").into()),
     }
@@ -89,7 +89,7 @@ impl WorkerJournal {
     }
 }
 
-fn kind(name: &str) -> Result<StoreKind, Box<dyn Error>> {
+fn store_kind(name: &str) -> Result<StoreKind, Box<dyn Error>> {
     match name {
         "sqlite" => Ok(StoreKind::Sqlite),
         "files" => Ok(StoreKind::Files),
@@ -98,7 +98,7 @@ fn kind(name: &str) -> Result<StoreKind, Box<dyn Error>> {
 }
 
 /// Prints one line for the test and flushes it, so that a kill does not lose it.
-fn say(line: &str) -> std::io::Result<()> {
+fn print_line(line: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}")?;
     stdout.flush()
@@ -110,15 +110,15 @@ fn wait_for_word() -> std::io::Result<()> {
 }
 
 /// Reads the source of numbers up to `last`. Goes on behind another reader of the same source.
-fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
+fn append_numbers(worker: &WorkerJournal, last: u64) -> WorkResult {
     let journal = worker.open()?;
-    say("opened")?;
+    print_line("opened")?;
     // The journal knows how far the source was read. After a kill nothing else does.
     let mut read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
     while read < last {
         // Small batches and larger ones in turn.
         let count = (1 + read * 7 % 9).min(last - read);
-        match journal.append(numbered::batch(read, count)) {
+        match journal.append(numbered::batch_after(read, count)) {
             Ok(receipt) => {
                 for (number, appended) in (read + 1..).zip(&receipt.events) {
                     // Position and events are recorded in one transaction, so an event cannot be
@@ -126,7 +126,7 @@ fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
                     if appended.outcome != AppendOutcome::Recorded {
                         return Err(format!("{number} was there before: {appended:?}").into());
                     }
-                    say(&format!("ack {number}"))?;
+                    print_line(&format!("ack {number}"))?;
                 }
                 read += count;
             }
@@ -140,39 +140,39 @@ fn append(worker: &WorkerJournal, last: u64) -> WorkResult {
 }
 
 /// Reads the source that fills a log, for ever.
-fn pour(worker: &WorkerJournal) -> WorkResult {
+fn append_forever(worker: &WorkerJournal) -> WorkResult {
     let journal = worker.open()?;
-    say("opened")?;
+    print_line("opened")?;
     let mut read = numbered::read_up_to(journal.source_position(bulk::SOURCE)?);
     loop {
-        journal.append(bulk::batch(read))?;
+        journal.append(bulk::batch_after(read))?;
         // One line for a stretch and not for each event: the log has to fill quickly.
         read += bulk::STRETCH;
-        say(&format!("ack {read}"))?;
+        print_line(&format!("ack {read}"))?;
     }
 }
 
 /// Opens the journal, reads a little more of the source, closes it, and begins again.
-fn reopen(worker: &WorkerJournal) -> WorkResult {
+fn reopen_forever(worker: &WorkerJournal) -> WorkResult {
     loop {
         let journal = worker.open()?;
-        say("opened")?;
+        print_line("opened")?;
         let read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
-        journal.append(numbered::batch(read, 3))?;
+        journal.append(numbered::batch_after(read, 3))?;
         for number in read + 1..=read + 3 {
-            say(&format!("ack {number}"))?;
+            print_line(&format!("ack {number}"))?;
         }
         journal.close();
         drop(journal);
-        say("closed")?;
+        print_line("closed")?;
     }
 }
 
 /// Branches off again and again, each fork standing on the one before, with a prompt in the same
 /// batch.
-fn fork(worker: &WorkerJournal, prefix: &str) -> WorkResult {
+fn fork_forever(worker: &WorkerJournal, prefix: &str) -> WorkResult {
     let journal = worker.open()?;
-    say("opened")?;
+    print_line("opened")?;
     let mut parent = numbered::session_of(1);
     for number in 1u64.. {
         // Another worker may append to the parent meanwhile. The point stays valid.
@@ -191,7 +191,7 @@ fn fork(worker: &WorkerJournal, prefix: &str) -> WorkResult {
             .with(Draft::new(stamp("started"), id.clone(), at, &started)?)
             .with(Draft::new(stamp("prompt"), id.clone(), at, &prompt)?);
         journal.append(batch)?;
-        say(&format!("fork {id} {point}"))?;
+        print_line(&format!("fork {id} {point}"))?;
         // Chains of a bounded length, so that reading one stays cheap.
         parent = if number.is_multiple_of(8) { numbered::session_of(number) } else { id };
     }
@@ -199,48 +199,53 @@ fn fork(worker: &WorkerJournal, prefix: &str) -> WorkResult {
 }
 
 /// Opens and closes, which migrates an older format.
-fn open(worker: &WorkerJournal) -> WorkResult {
+fn open_once(worker: &WorkerJournal) -> WorkResult {
     let journal = Journal::open(&worker.dir, &Options::default())?;
-    say("opened")?;
+    print_line("opened")?;
     drop(journal);
-    say("closed")?;
+    print_line("closed")?;
     Ok(())
 }
 
 /// Opens and repairs.
-fn repair(worker: &WorkerJournal) -> WorkResult {
+fn repair_once(worker: &WorkerJournal) -> WorkResult {
     let journal = worker.open()?;
-    say("opened")?;
+    print_line("opened")?;
     journal.doctor(true, Time::from_millis(2_000_000_000_000))?;
-    say("repaired")?;
+    print_line("repaired")?;
     Ok(())
 }
 
 /// Opens the journal, searches it, and does nothing until a word comes; then it searches again.
-fn stay(worker: &WorkerJournal) -> WorkResult {
+fn search_twice(worker: &WorkerJournal) -> WorkResult {
     let journal = worker.open()?;
     let query = Query::new("number");
     // The first search opens the index. The test then damages it under the open journal.
     journal.search(&query)?;
-    say("ready")?;
+    print_line("ready")?;
     wait_for_word()?;
-    say(&format!("found {}", journal.search(&query)?.total))?;
+    print_line(&format!("found {}", journal.search(&query)?.total))?;
     Ok(())
 }
 
 /// Says whether other processes use a database, as SQLite would ask.
-fn look(file: &Path) -> WorkResult {
+fn report_users(file: &Path) -> WorkResult {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(file)?;
     // From a process of its own: locks of `fcntl` do not exclude the process that holds them.
     let locked = rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
-    say(if locked.is_ok() { "free" } else { "in use" })?;
+    print_line(if locked.is_ok() { "free" } else { "in use" })?;
     Ok(())
 }
 
 /// Adds `count` events to one session, beside other writers.
-fn add(worker: &WorkerJournal, session_id: &SessionId, writer: u16, count: u64) -> WorkResult {
+fn add_events(
+    worker: &WorkerJournal,
+    session_id: &SessionId,
+    writer: u16,
+    count: u64,
+) -> WorkResult {
     let journal = worker.open()?;
-    say("ready")?;
+    print_line("ready")?;
     wait_for_word()?;
     let mut next = 1;
     while next <= count {
@@ -251,7 +256,7 @@ fn add(worker: &WorkerJournal, session_id: &SessionId, writer: u16, count: u64) 
         match journal.append(Batch::observed().with_all(drafts)) {
             Ok(receipt) => {
                 for (number, appended) in (next..).zip(&receipt.events) {
-                    say(&format!("ack {number} {}", appended.seq))?;
+                    print_line(&format!("ack {number} {}", appended.seq))?;
                 }
                 next = end + 1;
             }
@@ -264,38 +269,38 @@ fn add(worker: &WorkerJournal, session_id: &SessionId, writer: u16, count: u64) 
 }
 
 /// Reads the source of numbers as fast as it goes, for a time; then ends with a word to followers.
-fn write(worker: &WorkerJournal, time: Duration) -> WorkResult {
+fn write_for(worker: &WorkerJournal, time: Duration) -> WorkResult {
     let journal = worker.open()?;
-    say("opened")?;
+    print_line("opened")?;
     let began = Instant::now();
     let mut read = 0;
     while began.elapsed() < time {
-        journal.append(numbered::batch(read, MANY))?;
+        journal.append(numbered::batch_after(read, MANY))?;
         read += MANY;
     }
     // Numbered on, so that followers can check it like any other event.
     let last = numbered::draft_in(SessionId::new(numbered::END)?, 0, read + 1);
     journal.append(Batch::observed().with(last))?;
-    say(&format!("wrote {}", read + 1))?;
+    print_line(&format!("wrote {}", read + 1))?;
     Ok(())
 }
 
 /// Appends until the disk is full, looks at what is there, makes room by removing `ballast`, and
 /// appends on.
-fn fill(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
+fn fill_disk(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
     // Written first, while there is room.
     std::fs::write(ballast, vec![0; BALLAST_BYTES])?;
     let journal = worker.open()?;
     let mut read = 0;
     let refused = loop {
-        match journal.append(numbered::batch(read, MANY)) {
+        match journal.append(numbered::batch_after(read, MANY)) {
             Ok(_) => read += MANY,
             Err(error) => break error,
         }
     };
-    say(&format!("refused {refused:?}"))?;
+    print_line(&format!("refused {refused:?}"))?;
     // `read` counts confirmed batches only: the refused one must have left nothing.
-    say(&format!("kept {read}"))?;
+    print_line(&format!("kept {read}"))?;
     // The open journal, the journal opened on the full disk, and the one opened after there is room
     // again must all show the same.
     expect_exactly(&journal, read)?;
@@ -303,15 +308,15 @@ fn fill(worker: &WorkerJournal, ballast: &Path) -> WorkResult {
     // A full disk may be too full for opening too; what matters is that it says so.
     match worker.open() {
         Ok(journal) => expect_exactly(&journal, read)?,
-        Err(error) => say(&format!("not opened {error:?}"))?,
+        Err(error) => print_line(&format!("not opened {error:?}"))?,
     }
     // Room for the write-ahead log and for the batch that follows.
     std::fs::remove_file(ballast)?;
     let journal = worker.open()?;
     expect_exactly(&journal, read)?;
-    journal.append(numbered::batch(read, MANY))?;
+    journal.append(numbered::batch_after(read, MANY))?;
     expect_exactly(&journal, read + MANY)?;
-    say(&format!("went on {}", read + MANY))?;
+    print_line(&format!("went on {}", read + MANY))?;
     Ok(())
 }
 
@@ -340,10 +345,10 @@ fn expect_exactly(journal: &Journal, count: u64) -> WorkResult {
 
 /// Follows everything from the beginning until the writer's last word. Positions come without a
 /// gap, numbers too, and never late.
-fn follow(worker: &WorkerJournal) -> WorkResult {
+fn follow_all(worker: &WorkerJournal) -> WorkResult {
     let journal = worker.open()?;
     let mut news = journal.follow(FollowFrom::Beginning, OnLag::CatchUp)?;
-    say("opened")?;
+    print_line("opened")?;
     let (mut next, mut behind) = (1, 0u64);
     loop {
         let followed = match news.next_within(STALL) {
@@ -369,14 +374,14 @@ fn follow(worker: &WorkerJournal) -> WorkResult {
         }
         next += 1;
         if recorded.event.session_id.as_str() == numbered::END {
-            say(&format!("followed {} {behind}", next - 1))?;
+            print_line(&format!("followed {} {behind}", next - 1))?;
             return Ok(());
         }
     }
 }
 
 /// Allows each approval after a line on stdin; another process may have resolved it before.
-fn answer(
+fn answer_all(
     worker: &WorkerJournal,
     session_id: &SessionId,
     by: &str,
@@ -384,7 +389,7 @@ fn answer(
 ) -> WorkResult {
     let host = Host::new(worker.open()?, Arc::new(Ticks::for_writer(by)));
     let session = Session::open(&host, session_id.clone())?;
-    say("ready")?;
+    print_line("ready")?;
     for approval_id in approvals {
         // The test writes to all workers at once, so that they race for the same approval.
         wait_for_word()?;
@@ -396,9 +401,11 @@ fn answer(
             automated: false,
         };
         match session.append(session.draft(&resolved)?) {
-            Ok(_) => say(&format!("won {approval_id}"))?,
+            Ok(_) => print_line(&format!("won {approval_id}"))?,
             // The error names the decision of the winner, which the test compares.
-            Err(SessionError::Refused(error)) => say(&format!("lost {approval_id} {error}"))?,
+            Err(SessionError::Refused(error)) => {
+                print_line(&format!("lost {approval_id} {error}"))?
+            }
             Err(error) => return Err(error.into()),
         }
     }

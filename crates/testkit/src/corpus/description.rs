@@ -22,7 +22,7 @@ struct Share {
 
 impl Description {
     /// Takes in an event with `size` bytes of JSON.
-    pub fn add(&mut self, draft: &Draft, size: usize) {
+    pub fn add_draft(&mut self, draft: &Draft, size: usize) {
         self.sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
         self.bytes += size as u64;
         let share = self.kinds.entry(draft.kind.clone()).or_default();

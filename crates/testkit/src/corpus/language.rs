@@ -169,25 +169,25 @@ const CHINESE: &[&str] = &[
 
 impl Language {
     pub(super) fn new(mut random: Random) -> Language {
-        // The frequent words stand first, because `rank` draws the first ones most often.
+        // The frequent words stand first, because `pick_rank` draws the first ones most often.
         let mut latin: Vec<Box<str>> = FREQUENT.split_whitespace().map(Into::into).collect();
         while latin.len() < WORDS {
             let mut word = String::new();
             for _ in 0..random.between(2, 4) {
-                word.push_str(random.pick(ONSETS));
-                word.push_str(random.pick(VOWELS));
-                word.push_str(random.pick(CODAS));
+                word.push_str(random.pick_one(ONSETS));
+                word.push_str(random.pick_one(VOWELS));
+                word.push_str(random.pick_one(CODAS));
             }
             latin.push(word.into());
         }
         Language { latin }
     }
 
-    pub(super) fn word(&self, random: &mut Random, script: Script) -> &str {
+    pub(super) fn pick_word(&self, random: &mut Random, script: Script) -> &str {
         match script {
-            Script::Latin => &self.latin[random.rank(WORDS)],
-            Script::Cyrillic => CYRILLIC[random.rank(CYRILLIC.len())],
-            Script::Chinese => CHINESE[random.rank(CHINESE.len())],
+            Script::Latin => &self.latin[random.pick_rank(WORDS)],
+            Script::Cyrillic => CYRILLIC[random.pick_rank(CYRILLIC.len())],
+            Script::Chinese => CHINESE[random.pick_rank(CHINESE.len())],
         }
     }
 
@@ -197,7 +197,7 @@ impl Language {
     }
 
     /// Sentences about a project until there are about `size` bytes of them.
-    pub(super) fn prose(
+    pub(super) fn write_prose(
         &self,
         random: &mut Random,
         script: Script,
@@ -232,9 +232,9 @@ impl Language {
                     text.push_str(project.identifier(random));
                     text.push('`');
                 }
-                5 => text.push_str(&project.file(random).path),
+                5 => text.push_str(&project.pick_file(random).path),
                 6 => text.push_str(&random.below(5_000).to_string()),
-                _ => text.push_str(self.word(random, script)),
+                _ => text.push_str(self.pick_word(random, script)),
             }
             if place + 1 < words && random.one_in(9) {
                 text.push_str(if script == Script::Chinese { "，" } else { "," });

@@ -67,7 +67,7 @@ impl Life {
             _ => Script::Latin,
         };
         let turns_left = match shape {
-            SessionLength::AsRecorded => random.along(TURNS),
+            SessionLength::AsRecorded => random.pick_along(TURNS),
             // Never over, in practice.
             SessionLength::One => u64::MAX,
             SessionLength::Brief => 1,
@@ -77,7 +77,7 @@ impl Life {
             provider,
             model,
             provider_session_id,
-            project: random.rank(world.projects.len()),
+            project: random.pick_rank(world.projects.len()),
             script,
             shape,
             turns_left,
@@ -95,11 +95,16 @@ impl Life {
     }
 
     /// Appends the next turn, and what begins or ends the session around it.
-    pub(super) fn play(&mut self, world: &World, now_ms: &mut i64, ready: &mut VecDeque<Draft>) {
+    pub(super) fn play_turn(
+        &mut self,
+        world: &World,
+        now_ms: &mut i64,
+        ready: &mut VecDeque<Draft>,
+    ) {
         let project = &world.projects[self.project];
         let mut told = Telling { now_ms, ready };
         if self.session_id.is_none() {
-            self.begin(world, project, &mut told);
+            self.begin_session(world, project, &mut told);
         }
         self.turns_left -= 1;
         self.turn += 1;
@@ -114,30 +119,30 @@ impl Life {
         if self.shape == SessionLength::Brief {
             return self.answer_briefly(world, project, &mut told);
         }
-        self.tell(&mut told, &TurnStarted { agent_id: "main".to_owned() }, None);
-        let prompt = self.say(world, project, PROMPT);
-        let text = glance(&prompt);
-        self.tell(&mut told, &UserPrompt::text(prompt), Some(text));
-        let steps = self.random.along(STEPS);
+        self.push_event(&mut told, &TurnStarted { agent_id: "main".to_owned() }, None);
+        let prompt = self.compose_text(world, project, PROMPT);
+        let text = first_chars(&prompt);
+        self.push_event(&mut told, &UserPrompt::text(prompt), Some(text));
+        let steps = self.random.pick_along(STEPS);
         // The last step is the answer without calls, in `conclude`.
         for _ in 1..steps {
-            self.work(world, project, &mut told);
+            self.work_on_turn(world, project, &mut told);
         }
         self.conclude(world, project, &mut told);
         self.end_turn(steps, &mut told);
         if self.is_over() {
             let exited = SessionExited { reason: Some("exit".to_owned()), ..Default::default() };
-            self.tell(&mut told, &exited, None);
+            self.push_event(&mut told, &exited, None);
         }
         // People read, think, and go for coffee.
         *now_ms += self.random.between(4_000, 400_000) as i64;
     }
 
-    fn begin(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
+    fn begin_session(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
         let at = Time::from_millis(*told.now_ms);
-        let id = EventId::new(at, self.random.bytes()).to_string();
+        let id = EventId::new(at, self.random.random_bytes()).to_string();
         self.session_id = Some(SessionId::new(id).expect("an event's id can name a session"));
-        let title = world.language.prose(&mut self.random, self.script, project, 24);
+        let title = world.language.write_prose(&mut self.random, self.script, project, 24);
         let started = SessionStarted {
             agent: Some(self.provider.to_owned()),
             model: Some(self.model.to_owned()),
@@ -146,31 +151,31 @@ impl Life {
             title: Some(title.clone()),
             ..SessionStarted::default()
         };
-        self.tell(told, &started, Some(title));
+        self.push_event(told, &started, Some(title));
     }
 
     fn answer_briefly(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
-        let prompt = world.language.prose(&mut self.random, self.script, project, 60);
-        self.tell(told, &UserPrompt::text(prompt), None);
+        let prompt = world.language.write_prose(&mut self.random, self.script, project, 60);
+        self.push_event(told, &UserPrompt::text(prompt), None);
         let message_id = self.next_message();
-        let content = world.language.prose(&mut self.random, self.script, project, 120);
+        let content = world.language.write_prose(&mut self.random, self.script, project, 120);
         let content = Content::text(content);
         let answer = AssistantMessage { message_id, content, ..AssistantMessage::default() };
-        self.tell(told, &answer, None);
-        self.tell(told, &SessionExited::default(), None);
+        self.push_event(told, &answer, None);
+        self.push_event(told, &SessionExited::default(), None);
     }
 
     /// The model thinks, says what it will do, calls tools, and gets their results.
-    fn work(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
+    fn work_on_turn(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
         let message_id = self.next_message();
         let mut block = 0;
         if self.random.percent(45) {
-            self.think(world, project, &message_id, told);
+            self.think_aloud(world, project, &message_id, told);
             block += 1;
         }
         if self.random.percent(40) {
-            let remark = self.say(world, project, REMARK);
-            let text = glance(&remark);
+            let remark = self.compose_text(world, project, REMARK);
+            let text = first_chars(&remark);
             let message = AssistantMessage {
                 message_id: message_id.clone(),
                 block,
@@ -178,11 +183,11 @@ impl Life {
                 name: None,
                 stop_reason: Some("tool_use".to_owned()),
             };
-            self.tell(told, &message, Some(text));
+            self.push_event(told, &message, Some(text));
             block += 1;
         }
         let mut uses = Vec::new();
-        for _ in 0..self.random.pick(&[&1, &1, &1, &1, &2, &3]).to_owned() {
+        for _ in 0..self.random.pick_one(&[&1, &1, &1, &1, &2, &3]).to_owned() {
             let used = use_tool(&mut self.random, world, project);
             self.calls += 1;
             let call_id = format!("toolu_{:016x}{:06}", self.random.next(), self.calls);
@@ -194,27 +199,27 @@ impl Life {
                 block,
                 ..ToolCall::default()
             };
-            self.tell(told, &call, Some(glance(&used.text)));
+            self.push_event(told, &call, Some(first_chars(&used.text)));
             block += 1;
             uses.push((call_id, used));
         }
         // The answer ends with its last call; its cost stands there, before the results.
-        self.charge(told);
+        self.charge_answer(told);
         // All calls of an answer come before the first result, as providers send them.
         for (call_id, used) in uses {
-            self.finish(call_id, used, told);
+            self.finish_call(call_id, used, told);
         }
     }
 
-    fn think(
+    fn think_aloud(
         &mut self,
         world: &World,
         project: &Project,
         message_id: &str,
         told: &mut Telling<'_>,
     ) {
-        let thinking = self.say(world, project, THINKING);
-        let text = glance(&thinking);
+        let thinking = self.compose_text(world, project, THINKING);
+        let text = first_chars(&thinking);
         let signature = self.random.percent(50).then(|| {
             let len = self.random.between(180, 420);
             (0..len).map(|_| char::from(SIGNATURE[self.random.below(64) as usize])).collect()
@@ -222,10 +227,10 @@ impl Life {
         let message_id = message_id.to_owned();
         let thought =
             AssistantThinking { message_id, block: 0, thinking, signature, redacted: None };
-        self.tell(told, &thought, Some(text));
+        self.push_event(told, &thought, Some(text));
     }
 
-    fn finish(&mut self, call_id: String, used: Use, told: &mut Telling<'_>) {
+    fn finish_call(&mut self, call_id: String, used: Use, told: &mut Telling<'_>) {
         let output = Raw::from_value(&used.output).expect("a string always encodes");
         let result = ToolResult {
             call_id,
@@ -239,13 +244,13 @@ impl Life {
             duration_ms: Some(self.random.below(9_000)),
             ..ToolResult::default()
         };
-        self.tell(told, &result, None);
+        self.push_event(told, &result, None);
     }
 
     fn conclude(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
         let message_id = self.next_message();
-        let answer = self.say(world, project, ANSWER);
-        let text = glance(&answer);
+        let answer = self.compose_text(world, project, ANSWER);
+        let text = first_chars(&answer);
         let message = AssistantMessage {
             message_id,
             block: 0,
@@ -253,8 +258,8 @@ impl Life {
             name: None,
             stop_reason: Some("end_turn".to_owned()),
         };
-        self.tell(told, &message, Some(text));
-        self.charge(told);
+        self.push_event(told, &message, Some(text));
+        self.charge_answer(told);
     }
 
     fn end_turn(&mut self, steps: u64, told: &mut Telling<'_>) {
@@ -275,15 +280,15 @@ impl Life {
             stop_reason: Some(StopReason::Completed),
             error: None,
         };
-        self.tell(told, &completed, None);
+        self.push_event(told, &completed, None);
     }
 
-    fn say(&mut self, world: &World, project: &Project, sizes: &[(u64, u64)]) -> String {
-        let size = self.random.along(sizes) as usize;
-        let mut text = world.language.prose(&mut self.random, self.script, project, size);
+    fn compose_text(&mut self, world: &World, project: &Project, sizes: &[(u64, u64)]) -> String {
+        let size = self.random.pick_along(sizes) as usize;
+        let mut text = world.language.write_prose(&mut self.random, self.script, project, size);
         if self.random.one_in(100) {
             text.push(' ');
-            text.push_str(self.random.pick(NEEDLES));
+            text.push_str(self.random.pick_one(NEEDLES));
         }
         text
     }
@@ -294,16 +299,21 @@ impl Life {
     }
 
     /// Puts the cost of an answer on its last event.
-    fn charge(&mut self, told: &mut Telling<'_>) {
+    fn charge_answer(&mut self, told: &mut Telling<'_>) {
         let micros = self.random.between(900, 90_000) as i64;
         let last = told.ready.back_mut().expect("an answer was just told");
         last.cost = Some(Cost::from_nanos(micros * 1_000));
     }
 
-    fn tell<P: Payload>(&mut self, told: &mut Telling<'_>, payload: &P, text: Option<String>) {
+    fn push_event<P: Payload>(
+        &mut self,
+        told: &mut Telling<'_>,
+        payload: &P,
+        text: Option<String>,
+    ) {
         *told.now_ms += self.random.between(20, 4_000) as i64;
         let at = Time::from_millis(*told.now_ms);
-        let id = EventId::new(at, self.random.bytes());
+        let id = EventId::new(at, self.random.random_bytes());
         let session_id = self.session_id.clone().expect("a session begins before it tells");
         let mut draft = Draft::new(id, session_id, at, payload).expect("these payloads encode");
         // Capture sees a line a moment after the agent wrote it.
@@ -324,6 +334,6 @@ struct Telling<'a> {
     ready: &'a mut VecDeque<Draft>,
 }
 
-fn glance(text: &str) -> String {
+fn first_chars(text: &str) -> String {
     text.chars().take(GLANCE_CHARS).collect()
 }

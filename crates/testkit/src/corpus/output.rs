@@ -8,7 +8,7 @@ use serde_json::json;
 use super::language::Script;
 use super::project::Project;
 use super::random::Random;
-use super::template::fill;
+use super::template::fill_template;
 use super::{NEEDLES, World};
 
 /// One use of a tool: its name, its input, a line for people, and what it printed.
@@ -121,23 +121,23 @@ const COMMANDS: &[&Command] = &[
 /// One use of some tool on a project.
 pub(super) fn use_tool(random: &mut Random, world: &World, project: &Project) -> Use {
     let mut used = match random.below(20) {
-        0..=6 => read(random, world, project),
-        7..=13 => command(random, world, project),
-        14..=16 => edit(random, world, project),
-        17..=18 => search(random, world, project),
-        _ => write(random, world, project),
+        0..=6 => read_call(random, world, project),
+        7..=13 => command_call(random, world, project),
+        14..=16 => edit_call(random, world, project),
+        17..=18 => search_call(random, world, project),
+        _ => write_call(random, world, project),
     };
     if random.one_in(1_000) {
         used.output.push('\n');
-        used.output.push_str(random.pick(NEEDLES));
+        used.output.push_str(random.pick_one(NEEDLES));
     }
     used
 }
 
-fn read(random: &mut Random, world: &World, project: &Project) -> Use {
-    let file = project.file(random);
+fn read_call(random: &mut Random, world: &World, project: &Project) -> Use {
+    let file = project.pick_file(random);
     let path = format!("{}/{}", project.folder(), file.path);
-    let size = random.along(SIZES) as usize;
+    let size = random.pick_along(SIZES) as usize;
     // Agents mostly read a file from its beginning.
     let from = if random.one_in(3) { random.below(file.lines) } else { 0 };
     let mut output = String::with_capacity(size + 128);
@@ -154,20 +154,26 @@ fn read(random: &mut Random, world: &World, project: &Project) -> Use {
         0 => json!({ "file_path": path }),
         _ => json!({ "file_path": path, "offset": from, "limit": number - from }),
     };
-    Use { tool: "Read", input: raw(&input), text: format!("Read {path}"), output, failed: false }
+    Use {
+        tool: "Read",
+        input: raw_json(&input),
+        text: format!("Read {path}"),
+        output,
+        failed: false,
+    }
 }
 
-fn command(random: &mut Random, world: &World, project: &Project) -> Use {
-    let chosen = random.pick(COMMANDS);
+fn command_call(random: &mut Random, world: &World, project: &Project) -> Use {
+    let chosen = random.pick_one(COMMANDS);
     let mut command = String::new();
-    fill(chosen.command, random, world, project, &mut command);
+    fill_template(chosen.command, random, world, project, &mut command);
     if random.one_in(3) {
         command = format!("cd {} && {command} 2>&1 | head -{}", project.folder(), random.below(90));
     }
-    let size = random.along(SIZES) as usize;
+    let size = random.pick_along(SIZES) as usize;
     let mut output = String::with_capacity(size + 128);
     while output.len() < size {
-        fill(random.pick(chosen.lines), random, world, project, &mut output);
+        fill_template(random.pick_one(chosen.lines), random, world, project, &mut output);
         output.push('\n');
     }
     // Tests that fail are a part of the work, so one command in nine does.
@@ -175,13 +181,13 @@ fn command(random: &mut Random, world: &World, project: &Project) -> Use {
     if failed {
         output.push_str("exit code 1");
     }
-    let description = world.language.prose(random, Script::Latin, project, 20);
-    let input = raw(&json!({ "command": command, "description": description }));
+    let description = world.language.write_prose(random, Script::Latin, project, 20);
+    let input = raw_json(&json!({ "command": command, "description": description }));
     Use { tool: "Bash", input, text: format!("Bash {command}"), output, failed }
 }
 
-fn edit(random: &mut Random, world: &World, project: &Project) -> Use {
-    let file = project.file(random);
+fn edit_call(random: &mut Random, world: &World, project: &Project) -> Use {
+    let file = project.pick_file(random);
     let path = format!("{}/{}", project.folder(), file.path);
     let first = random.below(file.lines);
     let count = random.between(1, 12);
@@ -198,7 +204,7 @@ fn edit(random: &mut Random, world: &World, project: &Project) -> Use {
         writeln!(output, "{number:6}→{}", &new[start..]).expect("a string takes everything");
         new.push('\n');
     }
-    let input = raw(&json!({ "file_path": path, "old_string": old, "new_string": new }));
+    let input = raw_json(&json!({ "file_path": path, "old_string": old, "new_string": new }));
     let failed = random.one_in(25);
     if failed {
         output = "The text to replace was not found in the file.".to_owned();
@@ -206,13 +212,13 @@ fn edit(random: &mut Random, world: &World, project: &Project) -> Use {
     Use { tool: "Edit", input, text: format!("Edit {path}"), output, failed }
 }
 
-fn search(random: &mut Random, world: &World, project: &Project) -> Use {
+fn search_call(random: &mut Random, world: &World, project: &Project) -> Use {
     let pattern = project.identifier(random).to_owned();
     // Agents cut the output of a search.
-    let size = random.along(SIZES).min(40_000) as usize;
+    let size = random.pick_along(SIZES).min(40_000) as usize;
     let mut output = String::with_capacity(size + 128);
     while output.len() < size {
-        let file = project.file(random);
+        let file = project.pick_file(random);
         for _ in 0..random.between(1, 5) {
             let number = random.below(file.lines);
             write!(output, "{}:{number}:", file.path).expect("a string takes everything");
@@ -220,14 +226,14 @@ fn search(random: &mut Random, world: &World, project: &Project) -> Use {
             output.push('\n');
         }
     }
-    let input = raw(&json!({ "pattern": pattern, "path": project.folder(), "-n": true }));
+    let input = raw_json(&json!({ "pattern": pattern, "path": project.folder(), "-n": true }));
     Use { tool: "Grep", input, text: format!("Grep {pattern}"), output, failed: false }
 }
 
-fn write(random: &mut Random, world: &World, project: &Project) -> Use {
-    let file = project.file(random);
+fn write_call(random: &mut Random, world: &World, project: &Project) -> Use {
+    let file = project.pick_file(random);
     let path = format!("{}/{}", project.folder(), file.path);
-    let size = random.along(WRITTEN) as usize;
+    let size = random.pick_along(WRITTEN) as usize;
     let mut content = String::with_capacity(size + 128);
     let mut number = 0;
     while content.len() < size {
@@ -235,11 +241,11 @@ fn write(random: &mut Random, world: &World, project: &Project) -> Use {
         project.push_line(world, file, number, &mut content);
         content.push('\n');
     }
-    let input = raw(&json!({ "file_path": path, "content": content }));
+    let input = raw_json(&json!({ "file_path": path, "content": content }));
     let output = format!("The file {path} has been written.");
     Use { tool: "Write", input, text: format!("Write {path}"), output, failed: false }
 }
 
-fn raw(value: &serde_json::Value) -> Raw {
+fn raw_json(value: &serde_json::Value) -> Raw {
     Raw::from_value(value).expect("plain JSON encodes")
 }

@@ -133,10 +133,10 @@ impl Project {
                 let mut random = random.branch(number);
                 let foreign = random.below(LANGUAGES.len() as u64) as usize;
                 let language = LANGUAGES[if random.one_in(6) { foreign } else { main_language }];
-                let folder = random.pick(FOLDERS);
+                let folder = random.pick_one(FOLDERS);
                 let name = &identifiers[random.below(IDENTIFIERS as u64) as usize];
                 // From the first names only, so that files share folders.
-                let module = &identifiers[random.rank(40)];
+                let module = &identifiers[random.pick_rank(40)];
                 let path = format!("{folder}/{module}/{name}.{}", language.extension);
                 SourceFile { path, lines: random.between(40, 1_400), language, random }
             })
@@ -151,11 +151,11 @@ impl Project {
 
     /// A name of the project, the well-known ones more often.
     pub(super) fn identifier(&self, random: &mut Random) -> &str {
-        &self.identifiers[random.rank(IDENTIFIERS)]
+        &self.identifiers[random.pick_rank(IDENTIFIERS)]
     }
 
-    pub(super) fn file(&self, random: &mut Random) -> &SourceFile {
-        &self.files[random.rank(FILES as usize)]
+    pub(super) fn pick_file(&self, random: &mut Random) -> &SourceFile {
+        &self.files[random.pick_rank(FILES as usize)]
     }
 
     /// Appends a line of a file, the same one every time.
@@ -168,7 +168,7 @@ impl Project {
     ) {
         // The line follows from the file and the number alone, so it is the same each time.
         let mut random = file.random.branch(number);
-        let line = random.pick(file.language.lines);
+        let line = random.pick_one(file.language.lines);
         if !line.is_empty() {
             // Depth changes slowly from line to line.
             for _ in 0..file.random.branch((1 << 32) | (number / 6)).below(4) {
@@ -176,7 +176,7 @@ impl Project {
             }
         }
         let mut identifier = |random: &mut Random| {
-            let place = random.rank(FILE_IDENTIFIERS) as u64;
+            let place = random.pick_rank(FILE_IDENTIFIERS) as u64;
             // Bits 32 and 33 keep the branches for depth and names apart from those for lines.
             let index = file.random.branch((1 << 33) | place).below(IDENTIFIERS as u64);
             self.identifiers[index as usize].as_str()

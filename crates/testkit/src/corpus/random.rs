@@ -13,7 +13,7 @@ impl Random {
 
     /// A stream of its own for each number; this one does not move.
     pub(super) fn branch(&self, number: u64) -> Random {
-        let mut random = Random { state: self.state ^ mixed(number.wrapping_add(STEP)) };
+        let mut random = Random { state: self.state ^ mix_bits(number.wrapping_add(STEP)) };
         random.next();
         random
     }
@@ -21,7 +21,7 @@ impl Random {
     /// The next number: a counter, thoroughly mixed.
     pub(super) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
-        mixed(self.state)
+        mix_bits(self.state)
     }
 
     /// A number from 0 up to, not including, `end`.
@@ -44,13 +44,13 @@ impl Random {
     }
 
     /// Any of them, all alike.
-    pub(super) fn pick<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
+    pub(super) fn pick_one<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
         list[self.below(list.len() as u64) as usize]
     }
 
     /// An index into a list ordered by use: the one at place k is drawn about 1/k as often as the
     /// first, as words of a language are. Each doubling of the place is equally likely.
-    pub(super) fn rank(&mut self, len: usize) -> usize {
+    pub(super) fn pick_rank(&mut self, len: usize) -> usize {
         let octaves = u64::from(usize::BITS - len.leading_zeros());
         loop {
             let octave = self.below(octaves);
@@ -63,14 +63,14 @@ impl Random {
     }
 
     /// A number with the given distribution: pairs of permille and the value reached there.
-    pub(super) fn along(&mut self, curve: &[(u64, u64)]) -> u64 {
+    pub(super) fn pick_along(&mut self, curve: &[(u64, u64)]) -> u64 {
         let at = self.below(1_000);
         let above = curve.partition_point(|(permille, _)| *permille <= at).min(curve.len() - 1);
         let ((from, low), (to, high)) = (curve[above - 1], curve[above]);
         low + (high - low) * (at - from) / (to - from)
     }
 
-    pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
+    pub(super) fn random_bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
@@ -82,7 +82,7 @@ impl Random {
 /// The fraction of the golden ratio: steps of it visit all numbers and keep their distance.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn mixed(number: u64) -> u64 {
+fn mix_bits(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)

@@ -19,7 +19,7 @@ use super::project::Project;
 use super::random::Random;
 
 /// Appends the template with its gaps filled.
-pub(super) fn fill(
+pub(super) fn fill_template(
     template: &str,
     random: &mut Random,
     world: &World,
@@ -45,11 +45,11 @@ pub(super) fn fill_with<'a>(
         match chars.next() {
             Some('i') => text.push_str(identifier(random)),
             Some('t') => push_type_name(identifier(random), text),
-            Some('p') => text.push_str(&project.file(random).path),
-            Some('w') => text.push_str(world.language.word(random, Script::Latin)),
-            Some('n') => push(text, format_args!("{}", random.below(4_000))),
-            Some('d') => push(text, format_args!("{:02}", random.below(60))),
-            Some('h') => push(text, format_args!("{:08x}", random.next() >> 32)),
+            Some('p') => text.push_str(&project.pick_file(random).path),
+            Some('w') => text.push_str(world.language.pick_word(random, Script::Latin)),
+            Some('n') => push_text(text, format_args!("{}", random.below(4_000))),
+            Some('d') => push_text(text, format_args!("{:02}", random.below(60))),
+            Some('h') => push_text(text, format_args!("{:08x}", random.next() >> 32)),
             Some('u') => push_uuid(random, text),
             other => unreachable!("no gap is called {other:?}"),
         }
@@ -63,7 +63,7 @@ pub(super) fn push_uuid(random: &mut Random, text: &mut String) {
     let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
     // The `4` below and these two bits say that it is a random UUID, version 4.
     let (d, e) = (low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
-    push(text, format_args!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}"));
+    push_text(text, format_args!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}"));
 }
 
 fn push_type_name(identifier: &str, text: &mut String) {
@@ -75,6 +75,6 @@ fn push_type_name(identifier: &str, text: &mut String) {
     }
 }
 
-fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+fn push_text(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes everything");
 }

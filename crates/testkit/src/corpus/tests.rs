@@ -10,7 +10,7 @@ fn described(corpus: Corpus, count: usize) -> Description {
     let mut description = Description::default();
     for draft in corpus.events(count) {
         let size = draft.encode().len();
-        description.add(&draft, size);
+        description.add_draft(&draft, size);
     }
     description
 }

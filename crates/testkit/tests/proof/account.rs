@@ -55,7 +55,7 @@ impl Account {
             self.number += 1;
             assert_eq!(numbered::number_of(event.id), self.number, "every number once, in order");
             assert_eq!(event.seq, numbered::seq_of(self.number));
-            assert!(event.has_same_content(&numbered::draft(self.number)), "{}", self.number);
+            assert!(event.has_same_content(&numbered::draft_at(self.number)), "{}", self.number);
         } else {
             *self.forks.entry(event.session_id.clone()).or_default() += 1;
         }

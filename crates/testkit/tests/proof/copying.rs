@@ -104,7 +104,7 @@ fn look(journal: &Journal, mut known: u64) -> u64 {
             known += 1;
             assert_eq!(recorded.position, known, "positions rise by one");
             assert_eq!(recorded.event.seq, bulk::seq_of(known));
-            assert!(recorded.event.has_same_content(&bulk::draft(known)), "{known}");
+            assert!(recorded.event.has_same_content(&bulk::draft_at(known)), "{known}");
         }
     }
 }

@@ -35,7 +35,7 @@ fn an_empty_file_in_place_of_derived_data_is_made_again(store: StoreKind) {
 fn require_made_again_after(store: StoreKind, harm: impl FnOnce(&Path)) {
     let place = TestJournal::new(store);
     let journal = place.open();
-    journal.append(numbered::batch(0, EVENTS)).unwrap();
+    journal.append(numbered::batch_after(0, EVENTS)).unwrap();
     while journal.index().unwrap().is_some() {}
     let mut idle = Worker::start(&place, "stay", &[]);
     idle.wait_for("ready");

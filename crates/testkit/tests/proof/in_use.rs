@@ -19,7 +19,7 @@ in_every_store![opening_it_again_leaves_it_in_use, closing_one_of_two_leaves_it_
 fn opening_it_again_leaves_it_in_use(store: StoreKind) {
     let place = TestJournal::new(store);
     let journal = place.open();
-    journal.append(numbered::batch(0, 5)).unwrap();
+    journal.append(numbered::batch_after(0, 5)).unwrap();
     let again = place.open();
     require_in_use(&place);
     drop((journal, again));
@@ -29,7 +29,7 @@ fn opening_it_again_leaves_it_in_use(store: StoreKind) {
 fn closing_one_of_two_leaves_it_in_use(store: StoreKind) {
     let place = TestJournal::new(store);
     let first = place.open();
-    first.append(numbered::batch(0, 5)).unwrap();
+    first.append(numbered::batch_after(0, 5)).unwrap();
     let second = place.open();
     drop(first);
     require_in_use(&place);
@@ -41,7 +41,7 @@ fn closing_one_of_two_leaves_it_in_use(store: StoreKind) {
 fn repairing_it_leaves_it_in_use() {
     let place = TestJournal::new(StoreKind::Sqlite);
     let journal = place.open();
-    journal.append(numbered::batch(0, 5)).unwrap();
+    journal.append(numbered::batch_after(0, 5)).unwrap();
     let db = Connection::open(place.dir().join(main_file(&place))).unwrap();
     db.execute_batch("UPDATE event SET checksum = 1 WHERE position = 5").unwrap();
     drop(db);

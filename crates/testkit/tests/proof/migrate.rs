@@ -89,7 +89,7 @@ fn time_of_migration(old: &TestJournal, format: u32) -> Duration {
     require_same_events(&whole);
     let journal = whole.open();
     // What is new may be packed otherwise than what was there.
-    journal.append(bulk::batch(0)).unwrap();
+    journal.append(bulk::batch_after(0)).unwrap();
     for check in journal.doctor(false, Time::from_millis(2_000_000_000_000)).unwrap() {
         assert!(check.ok, "{check:?}");
     }

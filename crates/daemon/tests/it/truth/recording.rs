@@ -59,7 +59,7 @@ impl Recording {
         let journal = Journal::in_memory();
         // Of some databases only the rows were kept.
         let made = TempDir::new().unwrap();
-        testkit::tables::lay_out(&dir.join("home"), made.path());
+        testkit::tables::build_databases(&dir.join("home"), made.path());
         let is_made = fs::read_dir(made.path()).unwrap().next().is_some();
         let home = if is_made { made.path().to_owned() } else { dir.join("home") };
         let environment = Environment::new(home, []);
