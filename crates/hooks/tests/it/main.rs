@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod install; // our entries in the settings of agents
+mod hostile; // any bytes as settings
 mod signals; // what hooks leave
