@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use capture::Environment;
-use daemon::RunningDaemon;
+use daemon::{LogFilter, LogFilterError, RunningDaemon};
 use event::Time;
 use journal::{Access, Journal, Options};
 use session::{Host, Stamps};
@@ -109,6 +109,16 @@ pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError>
         // A variable that is no UTF-8 cannot name a folder of an agent.
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Ok(Environment::new(home, variables))
+}
+
+/// Returns what the daemon logs.
+pub(crate) fn log_filter() -> Result<LogFilter, CliError> {
+    let text = std::env::var_os("HANSARD_LOG").unwrap_or_default();
+    text.to_string_lossy().parse().map_err(|error: LogFilterError| {
+        CliError::new("usage", format!("HANSARD_LOG cannot be used: {error}"))
+            .hint("write a level, or a part and its level, such as `capture=debug`")
+            .wrong_usage()
+    })
 }
 
 /// Finds the running daemon of the journal.

@@ -14,7 +14,7 @@ use journal::{AppendError, ClaimError};
 use wire::Backlog;
 
 use crate::context::DaemonContext;
-use crate::log::{Component, Log};
+use crate::log::part;
 use crate::publish::BusPublisher;
 use crate::settings::Settings;
 use crate::threads::{ExitGuard, lower_priority};
@@ -296,13 +296,10 @@ impl CaptureWorker {
             Ok(()) if stop.is_asked() => {}
             Ok(()) => {
                 if let Some((events, took)) = import.complete() {
-                    let words = format!("history is read: {events} events, {} s", took.as_secs());
-                    let log = &self.recorder.context.log;
                     // The user sees only the end of an import that was long enough to notice.
-                    match took < QUICK {
-                        true => log.info(Component::Capture, words),
-                        false => log.tell(Component::Capture, words),
-                    }
+                    let (echo, secs) = (took >= QUICK, took.as_secs());
+                    let words = format!("history is read: {events} events, {secs} s");
+                    tracing::info!(target: part::CAPTURE, echo, "{words}");
                 }
             }
             Err(error) => import.fail_with(&error.to_string()),
@@ -319,7 +316,7 @@ impl CaptureWorker {
     ) -> Result<(), IngestError> {
         let CaptureWorker { recorder, control, .. } = self;
         let Recorder { context, publisher } = recorder;
-        let DaemonContext { log, hook_queue, health, .. } = context;
+        let DaemonContext { hook_queue, health, .. } = context;
         // One flag and one waker end the publisher; the watcher of files has its own stopper.
         let (is_over, waker) = (StopFlag::default(), publisher.waker());
         std::thread::scope(|scope| {
@@ -349,7 +346,7 @@ impl CaptureWorker {
             };
             let tell = &mut |summary: &IngestSummary| {
                 health.add_misses(summary.misses);
-                warn(log, summary);
+                log_pass(summary);
             };
             let followed = ingest.follow_with(hook_ingest, begun, tell);
             // Only now: the publisher publishes all that was committed before it ends.
@@ -369,7 +366,7 @@ impl CaptureWorker {
             }
             error => (format!("nothing is recorded now: {}", error_chain(error)), "failing"),
         };
-        let DaemonContext { log, health, journal, .. } = &self.recorder.context;
+        let DaemonContext { health, journal, .. } = &self.recorder.context;
         health.set_part("capture", state);
         // `set_disk` makes `status` say that nothing is recorded; while waiting, the holder
         // records.
@@ -378,7 +375,7 @@ impl CaptureWorker {
         }
         // Retries come every 1 to 30 s; the same failure is logged once.
         if self.last_failure.as_ref() != Some(&words) {
-            log.error(Component::Capture, &words);
+            tracing::error!(target: part::CAPTURE, "{words}");
             self.last_failure = Some(words);
         }
         // After a commit of unknown outcome this journal refuses all writes. Opening it again reads
@@ -386,10 +383,8 @@ impl CaptureWorker {
         if is_broken(error)
             && let Err(error) = journal.reopen()
         {
-            log.error(
-                Component::Journal,
-                format!("the journal cannot be opened again: {}", error_chain(&error)),
-            );
+            let error = error_chain(&error);
+            tracing::error!(target: part::JOURNAL, "the journal cannot be opened again: {error}");
         }
     }
 
@@ -403,16 +398,13 @@ impl CaptureWorker {
 impl Recorder {
     fn recover(&self) {
         self.context.health.set_disk(None);
-        self.context.log.warn(Component::Capture, "recording again");
+        tracing::warn!(target: part::CAPTURE, "recording again");
     }
 
     /// Reports how far history has been read. The user sees it once the remaining time is known.
     fn report_backlog(&self, backlog: Backlog) {
         self.context.health.set_backlog(Some(backlog));
-        match backlog.seconds_left {
-            None => self.context.log.info(Component::Capture, backlog.to_string()),
-            Some(_) => self.context.log.tell(Component::Capture, backlog.to_string()),
-        }
+        tracing::info!(target: part::CAPTURE, echo = backlog.seconds_left.is_some(), "{backlog}");
     }
 
     /// Publishes the recent events of a slice. A slice of old events is skipped without reading it.
@@ -426,16 +418,22 @@ impl Recorder {
             false => self.publisher.skip_history(),
         };
         if let Err(error) = published {
-            let words = format!("new events cannot be published: {error}");
-            self.context.log.error(Component::Journal, words);
+            tracing::error!(target: part::JOURNAL, "new events cannot be published: {error}");
         }
     }
 }
 
-fn warn(log: &Log, summary: &IngestSummary) {
+fn log_pass(summary: &IngestSummary) {
+    let IngestSummary { events, bytes, sources, .. } = summary;
+    tracing::debug!(
+        target: part::CAPTURE,
+        "a pass read {bytes} bytes of {sources} sources and recorded {events} events"
+    );
     for warning in &summary.warnings {
-        let place = warning.path.as_ref().map(|path| format!("{}: ", path.display()));
-        log.warn(Component::Capture, format!("{}{}", place.unwrap_or_default(), warning.message));
+        let source = warning.path.as_ref().map(|path| path.display().to_string());
+        let place = source.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
+        let source = source.map(tracing::field::display);
+        tracing::warn!(target: part::CAPTURE, source, "{place}{}", warning.message);
     }
 }
 

@@ -18,7 +18,7 @@ use supervise::{DaemonTask, EnqueueError, RunEvent, Supervisor, TaskRun, fill_pl
 
 use crate::context::DaemonContext;
 use crate::health::Health;
-use crate::log::{Component, Log};
+use crate::log::part;
 use crate::threads::{ExitGuard, lower_priority};
 use handler_status::{HandlerStatus, RunningHandler};
 use segments::Dream;
@@ -79,7 +79,6 @@ impl ChainThread {
             supervisor,
             is_stopping: Arc::clone(&is_stopping),
             listener: Arc::clone(&listener),
-            log: context.log.clone(),
             clock: context.clock,
             woken,
             runs: HashMap::new(),
@@ -138,7 +137,7 @@ fn run(context: &DaemonContext, mut runtime: DaemonRuntime) {
             let error = error.to_string();
             // The same failure is logged once.
             if last_failure.as_ref() != Some(&error) {
-                runtime.log.error(Component::Chain, format!("segments wait: {error}"));
+                tracing::error!(target: part::CHAIN, "segments wait: {error}");
                 last_failure = Some(error);
             }
             // A wake-up means that the thread is to end.
@@ -254,7 +253,6 @@ struct DaemonRuntime {
     supervisor: Arc<Supervisor>,
     is_stopping: Arc<AtomicBool>,
     listener: Arc<Listener>,
-    log: Log,
     clock: fn() -> Time,
     woken: Receiver<()>,
     /// Started runs. The chain has not asked for their ends yet.
@@ -305,8 +303,10 @@ impl DaemonRuntime {
     fn log_unusable(&self, before: u64, now: u64) {
         // Powers of two: a sender that fails for hours fills no log.
         if now > before && now.is_power_of_two() {
-            let words = format!("{now} messages named no segment and no activity that can be");
-            self.log.warn(Component::Chain, words);
+            tracing::warn!(
+                target: part::CHAIN,
+                "{now} messages named no segment and no activity that can be"
+            );
         }
     }
 }
@@ -322,21 +322,24 @@ impl ChainRuntime for DaemonRuntime {
     }
 
     fn publish(&mut self, message: &Value) {
+        tracing::debug!(target: part::CHAIN, "publishes {message}");
         let Ok(message) = Message::parse(message.to_string().as_bytes()) else { return };
         let published = self.bus.publish_within(message, ROOM_WITHIN);
         // After the stop of the bus nothing is lost: the step is written down.
         if published == Err(PublishError::Full) {
-            self.log
-                .error(Component::Chain, "a step was written down but found no room on the bus");
+            tracing::error!(
+                target: part::CHAIN,
+                "a step was written down but found no room on the bus"
+            );
         }
     }
 
     fn warn(&mut self, words: &str) {
-        self.log.warn(Component::Chain, words);
+        tracing::warn!(target: part::CHAIN, "{words}");
     }
 
     fn alarm(&mut self, title: &str, words: &str) {
-        self.log.error(Component::Chain, words);
+        tracing::error!(target: part::CHAIN, "{words}");
         self.publish_own(json!({"tract": "notification", "event": "show", "title": title,
             "message": words, "app": "hansard"}));
     }
@@ -497,6 +500,7 @@ mod tests {
     use supervise::SupervisorSettings;
 
     use super::*;
+    use crate::log::{DaemonLog, LogFilter};
 
     #[test]
     fn alarm_is_shown_and_logged() {
@@ -507,7 +511,8 @@ mod tests {
         let bus = server.handle();
         let thread = std::thread::spawn(move || server.run());
         let clock = || Time::from_millis(0);
-        let log = Log::open(dir.path(), bus.clone(), clock, Box::new(|_| {}));
+        let log = DaemonLog::open(dir.path(), bus.clone(), clock, Box::new(|_| {}));
+        let _log = tracing::subscriber::set_default(log.subscriber(LogFilter::default()));
         let settings = SupervisorSettings::new(dir.path().to_owned(), "/bin/false".into());
         let supervisor = Supervisor::start(settings, bus.clone()).expect("it starts");
         let tracts = vec!["notification".to_owned()];
@@ -517,7 +522,6 @@ mod tests {
             bus: bus.clone(),
             supervisor: Arc::new(supervisor),
             is_stopping: Arc::default(),
-            log,
             clock,
             woken: mpsc::sync_channel(1).1,
             runs: HashMap::new(),

@@ -9,7 +9,6 @@ use segments::Zone;
 
 use crate::health::Health;
 use crate::journal_handle::JournalHandle;
-use crate::log::Log;
 use crate::status::StatusService;
 
 /// Built once at the start and handed to each part. Cheap to clone, except for the environment.
@@ -22,7 +21,6 @@ pub(crate) struct DaemonContext {
     /// The time zone of days, segments and quiet hours.
     pub zone: Zone,
     pub bus: bus::Handle,
-    pub log: Log,
     pub health: Health,
     /// What each session is doing.
     pub status: Arc<StatusService>,

@@ -26,7 +26,7 @@ use crate::context::DaemonContext;
 use crate::health::Health;
 use crate::instance::{Instance, InstanceError, socket};
 use crate::journal_handle::JournalHandle;
-use crate::log::{Component, Echo, Log};
+use crate::log::{DaemonLog, Echo, LogFilter, part};
 use crate::model_worker::{HistoryEnd, ModelWorker};
 use crate::notify::Notifier;
 use crate::publish::{BusPublisher, BusReplay, RequestsError, answer_all};
@@ -54,6 +54,7 @@ pub struct DaemonConfig {
     /// The user, with the agents to capture.
     pub environment: Environment,
     pub clock: fn() -> Time,
+    pub log_filter: LogFilter,
     /// Receives the lines of the log that the user should see.
     pub echo: Echo,
 }
@@ -158,7 +159,6 @@ impl DaemonHandle {
 struct Subsystems {
     folder: PathBuf,
     settings: Settings,
-    log: Log,
     http: Option<HttpService>,
     notifier: Option<Notifier>,
     status_thread: StatusThread,
@@ -177,7 +177,8 @@ struct Subsystems {
 impl Daemon {
     /// Starts every part, in this order. The bus answers when this returns.
     pub fn start(config: DaemonConfig) -> Result<Daemon, StartDaemonError> {
-        let DaemonConfig { journal: folder, program, environment, clock, echo } = config;
+        let DaemonConfig { journal: folder, program, environment, clock, log_filter, echo } =
+            config;
         // Bounded, so that a burst of signals cannot grow it; `send` drops what does not fit.
         let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
         let handle = DaemonHandle { incoming: sender };
@@ -198,30 +199,23 @@ impl Daemon {
         // The bus before the log, which publishes its lines; it buffers until it is served.
         let (server, notices) = bind_bus(&folder, &journal)?;
         let bus = server.handle();
-        let log = Log::open(&health_dir(&folder), bus.clone(), clock, echo);
+        let log = DaemonLog::open(&health_dir(&folder), bus.clone(), clock, echo);
+        // A process runs one daemon. A second one would write into the log of the first.
+        let _ = tracing::subscriber::set_global_default(log.subscriber(log_filter));
         // Before the bus is served: the first subscriber needs the journal's position.
         let publisher =
             BusPublisher::open(journal.clone(), bus.clone(), clock, Arc::clone(&status))?;
         let bus_thread = serve_bus(server, &handle)?;
-        log_notices(notices, log.clone())?;
-        answer_all(bus.clone(), &folder, log.clone(), clock)?;
-        log_start(&log, &journal);
+        log_notices(notices)?;
+        answer_all(bus.clone(), &folder, clock)?;
+        log_start(&journal);
 
         // What the parts share; from here on each start takes a copy.
-        let hook_queue = open_hook_queue(&folder, &log);
+        let hook_queue = open_hook_queue(&folder);
         let health = open_health(&folder);
         let zone = Zone::system();
-        let context = DaemonContext {
-            journal,
-            environment,
-            clock,
-            zone,
-            bus,
-            log,
-            health,
-            status,
-            hook_queue,
-        };
+        let context =
+            DaemonContext { journal, environment, clock, zone, bus, health, status, hook_queue };
 
         // Capture before the listener of hooks: it empties the queue that the listener fills.
         let guard = handle.exit_guard(CriticalPart::Capture);
@@ -232,6 +226,7 @@ impl Daemon {
         // Behind capture, so that recording does not wait: after a crash the supervisor first ends
         // the processes that the former daemon left.
         let supervisor = start_supervisor(&context, &folder, program, &handle)?;
+        log.publish_by(&supervisor);
 
         // The parts that run tasks need the supervisor.
         let guard = handle.exit_guard(CriticalPart::Chain);
@@ -244,11 +239,10 @@ impl Daemon {
         // Last, and optional: without it the daemon records all the same.
         let http = HttpService::open(context.clone(), &folder, &settings.http);
 
-        let DaemonContext { journal, bus, log, .. } = context;
+        let DaemonContext { journal, bus, .. } = context;
         let subsystems = Subsystems {
             folder,
             settings,
-            log,
             http,
             notifier: Some(notifier),
             status_thread,
@@ -333,31 +327,31 @@ fn serve_bus(
 }
 
 /// Logs what the bus notices, on a thread that ends with the bus.
-fn log_notices(notices: Receiver<Notice>, log: Log) -> Result<(), StartDaemonError> {
+fn log_notices(notices: Receiver<Notice>) -> Result<(), StartDaemonError> {
     let thread = std::thread::Builder::new().name("notices".to_owned());
     let run = move || {
         // Ends by itself: the bus owns the only sender and drops it when it stops.
         for notice in notices {
-            log.warn(Component::Bus, notice.to_string());
+            tracing::warn!(target: part::BUS, "{notice}");
         }
     };
     thread.spawn(run).map(drop).map_err(StartDaemonError::Thread)
 }
 
 /// Logs the start, and what was found damaged when the journal was opened.
-fn log_start(log: &Log, journal: &JournalHandle) {
+fn log_start(journal: &JournalHandle) {
     // The process id lets the user tell this daemon from one that did not stop.
-    log.info(Component::Daemon, format!("up, pid {}", std::process::id()));
+    tracing::info!(target: part::DAEMON, "up, pid {}", std::process::id());
     for finding in journal.current().open_findings() {
-        log.warn(Component::Journal, format!("{}; {}", finding.damage, finding.remedy));
+        tracing::warn!(target: part::JOURNAL, "{}; {}", finding.damage, finding.remedy);
     }
 }
 
 /// Opens the queue of hook messages. Where its log cannot be written, the queue holds messages in
 /// memory only.
-fn open_hook_queue(folder: &Path, log: &Log) -> HookQueue {
+fn open_hook_queue(folder: &Path) -> HookQueue {
     HookQueue::open(&health_dir(folder)).unwrap_or_else(|error| {
-        log.warn(Component::Daemon, format!("hook messages are kept in memory only: {error}"));
+        tracing::warn!(target: part::DAEMON, "hook messages are kept in memory only: {error}");
         HookQueue::default()
     })
 }
@@ -370,7 +364,7 @@ fn open_health(folder: &Path) -> Health {
     health
 }
 
-/// Starts the supervisor, which from now on publishes health and log as well.
+/// Starts the supervisor, which from now on publishes health as well.
 fn start_supervisor(
     context: &DaemonContext,
     folder: &Path,
@@ -381,7 +375,6 @@ fn start_supervisor(
     let guard = handle.exit_guard(CriticalPart::Supervisor);
     let supervisor = Arc::new(Supervisor::start_with(settings, context.bus.clone(), guard)?);
     context.health.publish_by(Arc::clone(&supervisor));
-    context.log.publish_by(&supervisor);
     Ok(supervisor)
 }
 
@@ -389,7 +382,7 @@ impl Subsystems {
     fn reload(&mut self) {
         match Settings::load(&self.folder) {
             Ok(settings) if settings == self.settings => {
-                self.log.info(Component::Daemon, "settings read again: nothing has changed");
+                tracing::info!(target: part::DAEMON, "settings read again: nothing has changed");
             }
             Ok(settings) => {
                 self.settings = settings.clone();
@@ -400,23 +393,22 @@ impl Subsystems {
                 }
                 self.model_worker.reload(settings.model.clone());
                 self.capture.reload(settings);
-                self.log.info(Component::Daemon, "settings read again");
+                tracing::info!(target: part::DAEMON, "settings read again");
             }
             Err(error) => {
-                let words = format!("the former settings stay: {error}");
-                self.log.error(Component::Daemon, words);
+                tracing::error!(target: part::DAEMON, "the former settings stay: {error}");
             }
         }
         // In any case: services are in `services.toml`, which may have changed alone.
         if let Err(error) = self.supervisor.reload() {
-            self.log.error(Component::Daemon, format!("the former services stay: {error}"));
+            tracing::error!(target: part::DAEMON, "the former services stay: {error}");
         }
     }
 
     /// Stops the parts in their order. A second request to stop kills tasks and services; a further
     /// one also ends the wait for capture.
     fn stop(mut self, incoming: &Receiver<Incoming>) -> Result<(), ExitError> {
-        self.log.info(Component::Daemon, "stopping");
+        tracing::info!(target: part::DAEMON, "stopping");
         // Readers and askers first: they must not meet a closed journal.
         if let Some(http) = self.http.take() {
             http.close();
@@ -434,7 +426,7 @@ impl Subsystems {
         // Its last reader, the publisher, ended with capture.
         self.status_thread.stop();
         self.journal.current().close();
-        self.log.info(Component::Daemon, "stopped");
+        tracing::info!(target: part::DAEMON, "stopped");
         // The bus last: the lines above are published on it.
         self.bus.stop();
         // A bus that panicked has no result.

@@ -30,7 +30,7 @@ pub use daemon::{Daemon, DaemonConfig, DaemonHandle, ExitError, StartDaemonError
 pub use delete::{DeleteError, delete};
 pub use health::Condition;
 pub use instance::{InstanceError, RunningDaemon, socket};
-pub use log::Echo;
+pub use log::{Echo, LogFilter, LogFilterError};
 pub use publish::RequestsError;
 pub use settings::{Settings, SettingsError, Switches};
 pub use status::{ApprovalFilter, SessionStatus, StatusTracker, approvals};

@@ -23,7 +23,7 @@ use model::{
 use wire::ModelHealth;
 
 use crate::context::DaemonContext;
-use crate::log::{Component, Log};
+use crate::log::part;
 use crate::threads::lower_priority;
 use segments::SegmentError;
 use session_question::{SessionQuestion, describe_again};
@@ -47,7 +47,6 @@ const STOP_WITHIN: Duration = Duration::from_millis(600);
 /// The thread a model is asked on.
 pub(crate) struct ModelWorker {
     control: Arc<ModelControl>,
-    log: Log,
     /// Ends a pause.
     wake: SyncSender<()>,
     /// Closed when the thread has ended.
@@ -73,8 +72,7 @@ impl ModelWorker {
         history_end: HistoryEnd,
         settings: Option<ModelSettings>,
     ) -> io::Result<ModelWorker> {
-        let log = context.log.clone();
-        warn_of_key(settings.as_ref(), &log);
+        warn_of_key(settings.as_ref());
         let is_stopping = AtomicBool::new(false);
         let control = Arc::new(ModelControl { settings: Mutex::new(settings), is_stopping });
         let (wake, woken) = mpsc::sync_channel(1);
@@ -85,12 +83,12 @@ impl ModelWorker {
             run(&context, history_end, &thread_control, &woken);
             drop(end);
         })?;
-        Ok(ModelWorker { control, log, wake, ended })
+        Ok(ModelWorker { control, wake, ended })
     }
 
     /// Continues with another model, or none.
     pub(crate) fn reload(&self, settings: Option<ModelSettings>) {
-        warn_of_key(settings.as_ref(), &self.log);
+        warn_of_key(settings.as_ref());
         *self.control.lock() = settings;
         // A full channel holds a wake-up already.
         let _ = self.wake.try_send(());
@@ -130,11 +128,11 @@ enum ModelWorkerError {
 }
 
 /// Warns of a key in the settings themselves: users show that file to each other.
-fn warn_of_key(settings: Option<&ModelSettings>, log: &Log) {
+fn warn_of_key(settings: Option<&ModelSettings>) {
     if settings.is_some_and(ModelSettings::has_key_inside) {
         let words = "the key of the model stands in `config.toml` itself; `key_env` or `key_file` \
                      keep it out of what you show to others";
-        log.warn(Component::Model, words);
+        tracing::warn!(target: part::MODEL, "{words}");
     }
 }
 
@@ -168,7 +166,7 @@ fn run(
                 .set_model(Some(ModelHealth { trouble, ..model_health(&settings, None) }));
             // The same failure is logged once.
             if last_failure.as_ref() != Some(&error) {
-                context.log.error(Component::Model, format!("no model is asked: {error}"));
+                tracing::error!(target: part::MODEL, "no model is asked: {error}");
                 last_failure = Some(error);
             }
             // A wake-up means that the settings have changed.
@@ -277,15 +275,19 @@ impl Asker<'_> {
 
     /// Asks one question, unless its answer is there already or there is nothing to ask.
     fn ask(&mut self, ask: &PendingAsk) -> Result<(), ModelWorkerError> {
-        let DaemonContext { clock, log, .. } = self.context;
+        let DaemonContext { clock, .. } = self.context;
+        // At the highest level, so that no filter takes the session from the lines inside.
+        let span = tracing::error_span!(target: part::MODEL, "question", session = %ask.session);
+        let _span = span.entered();
         let question = match SessionQuestion::load(ask, &self.journal) {
             Ok(Some(question)) => question,
             Ok(None) => return self.end(ask, &AskOutcome::Moot),
             // A session that cannot be read must not block the questions about others.
             Err(error) => {
-                log.warn(
-                    Component::Model,
-                    format!("`{}` is not asked about: {error}", ask.session),
+                tracing::warn!(
+                    target: part::MODEL,
+                    "`{}` is not asked about: {error}",
+                    ask.session
                 );
                 return self.end(ask, &AskOutcome::Unread);
             }
@@ -294,6 +296,7 @@ impl Asker<'_> {
         // Saved before the request: after a crash the queue knows that it was sent.
         self.save()?;
         let model = &self.settings.name;
+        tracing::debug!(target: part::MODEL, "asks `{model}` about {}..={}", ask.from_seq, ask.to_seq);
         let ended = match self.client.ask(&question.question.prompt) {
             Ok(said) => match question.question.read_answer(&said, model) {
                 Some(words) => question.record(words, &self.journal, clock()),
@@ -304,7 +307,7 @@ impl Asker<'_> {
         if let AskOutcome::Failed(failure) = &ended
             && self.queue.trouble() != Some(&failure.to_string())
         {
-            log.warn(Component::Model, format!("`{model}` was asked: {failure}"));
+            tracing::warn!(target: part::MODEL, "`{model}` was asked: {failure}");
         }
         self.end(ask, &ended)
     }
@@ -312,12 +315,12 @@ impl Asker<'_> {
     /// Takes a question off the queue. The segment that its answer changes is written first: after a
     /// crash in between, the answer is found in the journal and this step is repeated.
     fn end(&mut self, ask: &PendingAsk, ended: &AskOutcome) -> Result<(), ModelWorkerError> {
-        let DaemonContext { clock, log, zone, .. } = self.context;
+        let DaemonContext { clock, zone, .. } = self.context;
         if matches!(ended, AskOutcome::Done | AskOutcome::Moot)
             && ask.purpose == Purpose::Digest
             && let Err(error) = describe_again(ask, &self.journal, zone)
         {
-            log.warn(Component::Model, format!("a segment keeps what it had: {error}"));
+            tracing::warn!(target: part::MODEL, "a segment keeps what it had: {error}");
         }
         self.queue.finish_ask(ask, ended, clock());
         self.save()

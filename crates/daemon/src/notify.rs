@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use supervise::{DaemonTask, Supervisor, fill_placeholders};
 
 use crate::context::DaemonContext;
-use crate::log::Component;
+use crate::log::part;
 use crate::publish::{REV, compact};
 use crate::status::StatusWatch;
 use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
@@ -164,7 +164,7 @@ impl NoticeSender {
     }
 
     fn warn_unsent(&self, error: &str) {
-        self.context.log.warn(Component::Daemon, format!("a notification was not sent: {error}"));
+        tracing::warn!(target: part::DAEMON, "a notification was not sent: {error}");
     }
 }
 

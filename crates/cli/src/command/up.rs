@@ -21,6 +21,9 @@ use crate::world;
 /// Runs in the foreground until Ctrl-C or SIGTERM; SIGHUP reloads the settings. A second Ctrl-C stops
 /// it without waiting. Exit codes: 0 stopped in good order, 1 failure or another daemon is running on
 /// this journal.
+///
+/// `HANSARD_LOG` sets what is logged: a level (error, warn, info, debug, off), levels of single parts
+/// (daemon, capture, journal, chain, http, model, bus), or both, as in `warn,capture=debug`.
 #[derive(Args)]
 pub(crate) struct UpArgs {
     /// Run it in the background; `hansard down` stops it
@@ -72,6 +75,7 @@ impl UpArgs {
             program: std::env::current_exe()?.canonicalize()?,
             environment: world::environment(self.home.as_deref())?,
             clock: world::now,
+            log_filter: world::log_filter()?,
             echo: Box::new(move |text| log.say(text)),
         })?;
         forward_signals(signals, daemon.handle());

@@ -422,6 +422,19 @@ fn wait_for_log(world: &World, text: &str) {
 }
 
 #[test]
+fn filter_makes_one_part_log_more() {
+    let world = empty().with("HANSARD_LOG", "capture=debug");
+    ask(&world, "s0", 0);
+    let daemon = up(&world);
+    ask(&world, "s0", 1);
+    wait_for_log(&world, "\"level\":\"debug\",\"part\":\"capture\"");
+    assert_eq!(daemon.terminate().code, Some(0));
+    let said = empty().with("HANSARD_LOG", "captur=debug").run(&["up"]);
+    assert_eq!(said.code, Some(2), "{said}");
+    assert!(said.stderr.contains("there is no part called `captur`"), "{said}");
+}
+
+#[test]
 fn install_writes_a_service_file() {
     let world = empty();
     let installed = json(&world.run(&["--json", "up", "--install"])).remove(0);

@@ -25,7 +25,7 @@ use super::work::WorkStats;
 use crate::answers;
 use crate::health::{Condition, Health};
 use crate::journal_handle::JournalHandle;
-use crate::log::{Component, Log};
+use crate::log::part;
 use crate::status::{ApprovalFilter, StatusService, StatusWatch, approvals};
 use views::ViewCache;
 
@@ -56,7 +56,6 @@ pub(crate) struct ApiBackend {
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
-    pub(crate) log: Log,
     /// Sessions without a file, and when the files were checked.
     pub(crate) without_source: Mutex<Option<(Instant, Arc<BTreeSet<SessionId>>)>>,
 }
@@ -273,9 +272,10 @@ impl Sources for ApiBackend {
         let BusRefused { count, origin, why } = refused;
         // A program that is no page sends no origin.
         let origin = origin.as_deref().unwrap_or("no page");
-        let words =
-            format!("{count} messages for the bus were refused; the last, of {origin}: {why}");
-        self.log.warn(Component::Http, words);
+        tracing::warn!(
+            target: part::HTTP,
+            "{count} messages for the bus were refused; the last, of {origin}: {why}"
+        );
     }
 }
 

@@ -15,7 +15,7 @@ use super::telemetry::Telemeter;
 use super::work::WorkStats;
 use crate::context::DaemonContext;
 use crate::instance;
-use crate::log::Component;
+use crate::log::part;
 use crate::settings::HttpSettings;
 
 /// Cached facts of sessions, some 4 KiB each.
@@ -50,19 +50,17 @@ impl HttpService {
         if !settings.enabled {
             return None;
         }
-        let (log, health) = (context.log.clone(), context.health.clone());
+        let health = context.health.clone();
         match HttpService::try_open(context, folder, settings) {
             Ok(service) => {
                 health.set_part("http", "running");
-                log.info(
-                    Component::Http,
-                    format!("listening on http://{}", service.server.address()),
-                );
+                let address = service.server.address();
+                tracing::info!(target: part::HTTP, "listening on http://{address}");
                 Some(service)
             }
             Err(error) => {
                 health.set_part("http", "failed");
-                log.error(Component::Http, format!("the HTTP server could not start: {error}"));
+                tracing::error!(target: part::HTTP, "the HTTP server could not start: {error}");
                 None
             }
         }
@@ -73,8 +71,7 @@ impl HttpService {
         folder: &Path,
         settings: &HttpSettings,
     ) -> Result<HttpService, OpenError> {
-        let DaemonContext { journal, environment, clock, log, health, status, hook_queue, .. } =
-            context;
+        let DaemonContext { journal, environment, clock, health, status, hook_queue, .. } = context;
         let board = status.board().clone();
         let backend = ApiBackend {
             journal,
@@ -89,7 +86,6 @@ impl HttpService {
             health,
             telemeter: Telemeter::new(hook_queue),
             started_at: Instant::now(),
-            log,
             without_source: Mutex::default(),
         };
         // Opened last: the first request may come before this returns.

@@ -18,7 +18,7 @@ use bus::{Draft, FieldValue, Filter, Handle, Json, Listener, Message, PublishErr
 use event::Time;
 
 use super::cortex::REV;
-use crate::log::{Component, Log};
+use crate::log::part;
 
 /// The longest single wait for a message.
 const PAUSE: Duration = Duration::from_secs(3_600);
@@ -58,14 +58,13 @@ pub enum RequestsError {
 pub(crate) fn answer_all(
     bus: Handle,
     journal: &Path,
-    log: Log,
     clock: fn() -> Time,
 ) -> Result<(), RequestsError> {
     let (tracts, events) = (vec!["cortex".to_owned()], vec!["request".to_owned()]);
     // Listens before the thread runs: a request sent right after the start finds its listener.
     let listener = bus.listen(Filter { tracts, events, ..Filter::default() })?;
     let files = AnswerFiles::new(journal);
-    let responder = RequestResponder { bus, files, log, clock, claims: Claims::default() };
+    let responder = RequestResponder { bus, files, clock, claims: Claims::default() };
     let thread = std::thread::Builder::new().name("requests".to_owned());
     thread.spawn(move || responder.run(&listener)).map(drop).map_err(RequestsError::Thread)
 }
@@ -74,7 +73,6 @@ pub(crate) fn answer_all(
 struct RequestResponder {
     bus: Handle,
     files: AnswerFiles,
-    log: Log,
     clock: fn() -> Time,
     claims: Claims,
 }
@@ -109,9 +107,10 @@ impl RequestResponder {
         if let Some(id) = agent_id(request)
             && let Err(error) = self.files.write(&id, request, &answer)
         {
-            let text =
-                format!("cannot write the answer to the request for an agent `{id}`: {error}");
-            self.log.warn(Component::Bus, text);
+            tracing::warn!(
+                target: part::BUS,
+                "cannot write the answer to the request for an agent `{id}`: {error}"
+            );
         }
         Some(answer)
     }
