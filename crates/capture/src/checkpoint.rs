@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event_builder::session_id;
 use crate::limit::{
-    COUNT_MAX, HEAD_BYTES, SETTLED_MILLIS, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS,
+    COUNT_MAX, HEAD_BYTES, QUIET_MILLIS, SETTLED_MILLIS, SILENCE_MILLIS, TAIL_BYTES,
 };
 use crate::lineage::FileTimes;
 use crate::source::{Source, encode_hex};
@@ -282,7 +282,7 @@ pub(crate) fn identify_file(metadata: &Metadata) -> (u64, u64) {
 
 /// Whether the last change is so long ago that an incomplete line will stay incomplete.
 pub(crate) fn is_quiet(metadata: &Metadata, now: Time) -> bool {
-    is_older(metadata, now, TORN_AFTER_MILLIS)
+    is_older(metadata, now, QUIET_MILLIS)
 }
 
 /// Whether the last change is so long ago that a copy in progress has been finished.

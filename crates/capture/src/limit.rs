@@ -42,8 +42,9 @@ pub(crate) const UNKNOWN_BYTES_MAX: usize = 16 * 1024;
 /// Text of a tool's output that is shown; the whole stands in `data`.
 pub(crate) const SHOWN_CHARS_MAX: usize = 2_000;
 
-/// How long the last line of a source may be incomplete before it is told as torn.
-pub(crate) const TORN_AFTER_MILLIS: i64 = 10 * 60 * 1_000;
+/// How long a file must be unchanged to count as quiet: its agent will not complete the last line,
+/// which is then reported as torn if it is incomplete.
+pub(crate) const QUIET_MILLIS: i64 = 10 * 60 * 1_000;
 
 /// How long it is not trusted that nothing follows what was written. The clock of a file system may
 /// stand still for so long: what was written just now could be written again and look the same. And

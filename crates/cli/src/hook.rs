@@ -195,9 +195,9 @@ impl HookInvocation {
 }
 
 /// Runs a step and turns a panic into a result.
-fn catch_panic(tell: impl FnOnce() -> HookResult) -> HookResult {
+fn catch_panic(step: impl FnOnce() -> HookResult) -> HookResult {
     // Unwind safe: what a panic leaves half done is dropped with the process.
-    panic::catch_unwind(AssertUnwindSafe(tell)).unwrap_or(HookResult::Failed("the hook panicked"))
+    panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or(HookResult::Failed("the hook panicked"))
 }
 
 /// Sends the message of a call to the daemon.

@@ -251,7 +251,7 @@ fn evidence(evidence: &projection::status::Evidence) -> wire::Evidence {
     }
 }
 
-fn counts(counts: &projection::SessionCounts) -> wire::SessionCounts {
+fn counts(counts: &projection::ActivityCounts) -> wire::SessionCounts {
     wire::SessionCounts {
         prompts: counts.prompts,
         queued: counts.queued,

@@ -49,8 +49,6 @@ impl Chapter<'_> {
 
 impl Projection for Chronicle {
     const NAME: &'static str = "chronicle";
-    /// Any change of what is found or counted is a new number.
-    const VERSION: u32 = 2;
     const IS_REDACTED: bool = true;
     /// Finding secrets is the dearer part, so a chronicle is saved sooner than other views.
     const SAVE_AFTER: Option<u64> = Some(256);
@@ -86,6 +84,9 @@ impl Projection for Chronicle {
 }
 
 impl Chronicle {
+    /// Any change of what is found or counted is a new number.
+    const VERSION: u32 = 2;
+
     /// Takes what a model said. A model answers late, so its words belong to the epoch of the
     /// events it was asked about, not to the open one.
     fn apply_model_words(&mut self, words: &ModelWords, event: &Event) {

@@ -45,7 +45,7 @@ pub struct Facts {
     version: u32,
     seq: u64,
     about: SessionProfile,
-    counts: SessionCounts,
+    counts: ActivityCounts,
     usage: SessionUsage,
     unknown: Vec<UnknownCount>,
     title: Title,
@@ -78,7 +78,7 @@ pub struct SessionProfile {
 /// What a session did by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SessionCounts {
+pub struct ActivityCounts {
     /// What a person typed and sent.
     pub prompts: u64,
     /// What a person typed while the agent was busy.
@@ -118,7 +118,7 @@ impl Default for Facts {
             version: Facts::VERSION,
             seq: 0,
             about: SessionProfile::default(),
-            counts: SessionCounts::default(),
+            counts: ActivityCounts::default(),
             usage: SessionUsage::default(),
             unknown: Vec::new(),
             title: Title::default(),
@@ -133,7 +133,6 @@ impl Default for Facts {
 
 impl Projection for Facts {
     const NAME: &'static str = "facts";
-    const VERSION: u32 = 1;
 
     fn seq(&self) -> u64 {
         self.seq
@@ -192,11 +191,13 @@ impl Projection for Facts {
 }
 
 impl Facts {
+    const VERSION: u32 = 1;
+
     pub fn about(&self) -> &SessionProfile {
         &self.about
     }
 
-    pub fn counts(&self) -> &SessionCounts {
+    pub fn counts(&self) -> &ActivityCounts {
         &self.counts
     }
 

@@ -68,7 +68,6 @@ pub struct HotTurn {
 
 impl Projection for Hot {
     const NAME: &'static str = "hot";
-    const VERSION: u32 = 1;
     const WINDOW: Option<u64> = Some(HOT_EVENTS_SEEN);
 
     fn seq(&self) -> u64 {

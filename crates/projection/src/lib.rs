@@ -51,7 +51,7 @@ pub use digest::{Digest, DigestFact, FactOrigin, Naming};
 pub use ending::Ending;
 pub use epoch::{Epoch, EpochEnd, Epochs};
 pub use event_ref::EventRef;
-pub use facts::{Facts, SessionCounts, SessionProfile, UnknownCount};
+pub use facts::{ActivityCounts, Facts, SessionProfile, UnknownCount};
 pub use hot::{EventPreview, HOT_EVENTS_SEEN, Hot, HotTurn, SpokenText};
 pub use price::{BadPrices, PriceTable};
 pub use projection::Projection;

@@ -11,11 +11,6 @@ pub trait Projection: Default {
     /// The name under which states are saved beside the log. It is part of the stored format.
     const NAME: &'static str;
 
-    /// The version of the saved shape and of the rules behind it. A state that was saved by
-    /// another version is not continued: [`Projection::load`] refuses it, and the log is folded
-    /// from its beginning.
-    const VERSION: u32;
-
     /// How many of the newest events the state depends on, if not on all of them. A state that is
     /// further behind is not continued; folding the newest events from the default gives the same.
     const WINDOW: Option<u64> = None;
@@ -44,6 +39,8 @@ pub trait Projection: Default {
     /// because folding its window again is cheap.
     fn save(&self) -> Option<Vec<u8>>;
 
-    /// Continues from saved bytes, or `None` where this version cannot read them.
+    /// Continues from saved bytes. A projection that is saved has a `VERSION` of its shape and of
+    /// the rules behind it; bytes of another version give `None`, and the log is folded from its
+    /// beginning.
     fn load(saved: &[u8]) -> Option<Self>;
 }

@@ -77,7 +77,6 @@ struct TurnRequest {
 impl Projection for Turns {
     const NAME: &'static str = "turns";
     const SAVE_AFTER: Option<u64> = Some(2_000);
-    const VERSION: u32 = 2;
 
     fn seq(&self) -> u64 {
         self.seq
@@ -156,6 +155,8 @@ impl Projection for Turns {
 }
 
 impl Turns {
+    const VERSION: u32 = 2;
+
     /// The turns of all events.
     pub fn from_events<E>(
         events: impl IntoIterator<Item = Result<Event, E>>,

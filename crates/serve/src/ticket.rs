@@ -1,10 +1,10 @@
-//! How a page that is open finds its way in again after a restart of the daemon.
+//! How an open page logs in again after a restart of the daemon.
 //!
-//! While the daemon is down, anybody on this machine can listen at its port and is sent what
-//! browsers send: the name they come in under, and their cookie. They can also be what a browser
-//! loads when somebody reloads the page. So names and cookies are new with each start, and none
-//! from before opens anything. Beside them a page has a ticket, which it was given while it was in,
-//! keeps in memory and never sends; only what is made with it is sent:
+//! While the daemon is down, any program on this machine can listen at its port. It then receives
+//! what browsers send, the host name and the cookie, and it serves the page when the user reloads
+//! it. So the daemon makes new host names and cookies at each start, and refuses older ones. A page
+//! that is logged in also has a ticket. It keeps the ticket in memory and never sends it; it sends
+//! only codes that it computes with the ticket:
 //!
 //! ```text
 //! page    GET /return?ticket=ID&nonce=N            under the former name, HOST
@@ -13,9 +13,10 @@
 //! page    GET /login?ticket=ID&nonce=N&code=C      at NAME.localhost; C = mac("login NAME N")
 //! ```
 //!
-//! `HOST` has the port in it, and the daemon answers only for its own: whoever stands between a
-//! page at the usual port and a daemon that found it taken passes on nothing that fits. Who hears
-//! all of it learns neither the new name nor a way in. A ticket is good once, and for a week.
+//! `HOST` includes the port, and the daemon answers only for its own. A program that took the usual
+//! port and relays between the page and a daemon on another port therefore gets no valid answer. A
+//! listener that reads all messages learns neither the new name nor a valid code. A ticket is valid
+//! once, and for a week.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -26,13 +27,13 @@ use sha2::{Digest, Sha256};
 
 use crate::token::{TokenError, encode_hex, equals_secret, random_secret, write_private};
 
-/// Pages that can come back; with more, the one that came first has to log in again.
+/// Tickets that are kept. One more drops the oldest, and its page has to log in again.
 const TICKETS_MAX: usize = 64;
 
-/// How long a ticket is good.
+/// How long a ticket is valid.
 const TICKET_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Digits of what a ticket is called. It is sent, and proves nothing.
+/// Digits of a ticket's id. The id is sent in the open and proves nothing.
 const ID_DIGITS: usize = 32;
 
 /// The tickets of a journal, in a file that only its owner can read.
@@ -48,14 +49,14 @@ struct StoredTicket {
 }
 
 impl Tickets {
-    /// Those in a file. What cannot be read there is not good any more.
+    /// Loads the tickets in a file. A line that cannot be parsed is no valid ticket.
     pub(crate) fn load(path: PathBuf) -> Tickets {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let known = text.lines().filter_map(StoredTicket::parse).collect();
         Tickets { path, known }
     }
 
-    /// Makes one for a page that is in.
+    /// Issues a ticket to a page that is logged in.
     pub(crate) fn issue_ticket(&mut self, now: SystemTime) -> Result<wire::Ticket, TokenError> {
         let made_at = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ticket = StoredTicket {
@@ -72,8 +73,7 @@ impl Tickets {
         Ok(given)
     }
 
-    /// What whoever has this ticket is told at `host`, and nobody else can read: the name that
-    /// browsers come in under now.
+    /// Encrypts the present host name of the page for the owner of a ticket that asked at `host`.
     pub(crate) fn welcome(
         &self,
         id: &str,
@@ -92,7 +92,8 @@ impl Tickets {
         Some(wire::Welcome { salt, sealed: encode_hex(&sealed), proof: encode_hex(&proof) })
     }
 
-    /// Whether this was made with a ticket, for this name. Then the ticket is used up.
+    /// Returns whether the code was computed with this ticket for this host name. If so, the ticket
+    /// is used up.
     pub(crate) fn use_ticket(
         &mut self,
         id: &str,
@@ -108,11 +109,11 @@ impl Tickets {
             return false;
         }
         self.known.retain(|ticket| ticket.id != id);
-        // One that could not be taken out of the file would be good again after a restart.
+        // A ticket that stays in the file would be valid again after a restart.
         self.write().is_ok()
     }
 
-    /// None of them is good any more.
+    /// Revokes all tickets.
     pub(crate) fn clear(&mut self) {
         self.known.clear();
         let _ = fs::remove_file(&self.path);

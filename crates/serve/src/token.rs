@@ -1,10 +1,11 @@
-//! The secrets that open the door: files in the journal that only their owner can read.
+//! The secrets that give access to the HTTP server: files in the journal that only their owner can
+//! read.
 //!
-//! What exports telemetry has a token of its own, which opens nothing else: it sends it to a fixed
-//! port whether or not the daemon is there, and so to whoever else listens on it then.
+//! An exporter of telemetry has a token of its own, which allows nothing else. It sends the token
+//! to a fixed port even while the daemon is down, and so to any other program that listens there.
 //!
-//! A program gives the token with each request. A browser is given a code, which is good once and
-//! for a minute, and gets a cookie for it: so the token is never part of an address.
+//! A program sends the token with each request. A browser gets a code, which is valid once and for
+//! a minute, and exchanges it for a cookie: so the token is never part of an address.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -43,7 +44,7 @@ pub(crate) struct TokenStamp {
 }
 
 impl Keys {
-    /// Those in this folder, which others cannot look into.
+    /// The secrets in this folder, which only its owner can read.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Keys {
         Keys { folder: folder.into() }
     }
@@ -52,22 +53,23 @@ impl Keys {
         self.folder.join("http.token")
     }
 
-    /// The token of what exports telemetry.
+    /// The file with the token for exporters of telemetry.
     pub fn export_token_path(&self) -> PathBuf {
         self.folder.join("otlp.token")
     }
 
-    /// Where the daemon says it listens.
+    /// The file in which the daemon names the address it listens on.
     pub fn address_path(&self) -> PathBuf {
         self.folder.join("http.address")
     }
 
-    /// Where the daemon says browsers come in: the same door under a name of its own.
+    /// The file in which the daemon names the address for browsers: the same port under a host name
+    /// of its own.
     pub fn page_path(&self) -> PathBuf {
         self.folder.join("http.page")
     }
 
-    /// What pages that are open come back with.
+    /// The file with the tickets of open pages.
     pub(crate) fn tickets_path(&self) -> PathBuf {
         self.folder.join("http.tickets")
     }
@@ -76,22 +78,22 @@ impl Keys {
         self.folder.join("http.code")
     }
 
-    /// The token; the first time it is made.
+    /// Reads the token; the first call makes it.
     pub(crate) fn load_token(&self) -> Result<(String, TokenStamp), TokenError> {
         read_or_make(self.token_path())
     }
 
-    /// The same for what exports telemetry.
+    /// Reads the token for exporters of telemetry; the first call makes it.
     pub(crate) fn export_token(&self) -> Result<(String, TokenStamp), TokenError> {
         read_or_make(self.export_token_path())
     }
 
-    /// The file as it is now; `None` if it is gone.
+    /// The identity of the token's file; `None` if it is gone.
     pub(crate) fn file_stamp(&self) -> Option<TokenStamp> {
         fs::metadata(self.token_path()).ok().map(|metadata| stamp_of_file(&metadata))
     }
 
-    /// The same for what exports telemetry.
+    /// The identity of the file with the token for exporters; `None` if it is gone.
     pub(crate) fn export_stamp(&self) -> Option<TokenStamp> {
         fs::metadata(self.export_token_path()).ok().map(|metadata| stamp_of_file(&metadata))
     }
@@ -111,8 +113,8 @@ impl Keys {
         Ok(code)
     }
 
-    /// Whether this is the code that was made a moment ago. It is good once. A wrong one changes
-    /// nothing: it is too long to be guessed, and who guesses must not shut out who was given it.
+    /// Returns whether this is the code that was made last. It is valid once. A wrong code changes
+    /// nothing: the code is too long to be guessed, and a guess must not lock out its owner.
     pub(crate) fn take_code(&self, given: &str, now: SystemTime) -> bool {
         let path = self.code_path();
         let made_at = fs::metadata(&path).and_then(|metadata| metadata.modified());
@@ -169,7 +171,7 @@ pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares all of it, however early the first difference is: the time says nothing.
+/// Compares all bytes, wherever the first difference is, so that the time reveals nothing.
 pub(crate) fn equals_secret(secret: &str, given: &str) -> bool {
     let differs = |(a, b): (u8, u8)| a ^ b;
     // `zip` ends with the shorter text, so another length counts as a difference of its own.

@@ -24,7 +24,7 @@ pub struct Approval {
     pub requested_at: Time,
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Time>,
-    /// `pending`, `resolved`, `canceled`, or `over` where nobody said how.
+    /// `pending`, `resolved`, `canceled`, or `over` where no record says how.
     pub state: &'static str,
     /// `allow` or `deny`.
     pub decision: Option<String>,

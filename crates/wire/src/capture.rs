@@ -18,7 +18,7 @@ pub struct Adapter {
     /// Its versions, those seen last first.
     pub versions: Vec<String>,
     pub events: u64,
-    /// Records that nobody understands. They are kept.
+    /// Records that no adapter understands. They are kept.
     pub unknown: Vec<UnknownRecord>,
     /// `null` for an agent without hooks.
     pub hooks: Option<AdapterHooks>,
@@ -45,7 +45,7 @@ pub struct AdapterHooks {
     pub path: String,
     /// Events that call us; none if they are not installed.
     pub events: Vec<String>,
-    /// Whether the agent runs them; `null` where nobody knows.
+    /// Whether the agent runs them; `null` where that is unknown.
     pub is_trusted: Option<bool>,
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_call_at: Option<Time>,

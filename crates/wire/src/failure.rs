@@ -1,4 +1,4 @@
-//! What is said when something fails: the same words for people and scripts, at every door.
+//! The words of a failure: the same for people and scripts, at every interface.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -4,7 +4,7 @@ use event::{SessionId, Time};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Something worth telling that happened in a session.
+/// An event of a session that is worth telling.
 #[derive(Serialize, ToSchema)]
 pub struct Happening {
     #[schema(value_type = String)]

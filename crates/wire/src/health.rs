@@ -20,7 +20,7 @@ pub struct Health {
     /// What each part of the daemon does.
     #[schema(value_type = BTreeMap<String, String>)]
     pub parts: BTreeMap<String, String>,
-    /// How often agents exported what told nothing new, by who did and what it is called.
+    /// Exported records that told nothing new, counted by exporter and name.
     pub telemetry: BTreeMap<String, u64>,
     /// How far history has been read; `null` if all of it has.
     pub backlog: Option<Backlog>,
@@ -39,13 +39,13 @@ pub struct ModelHealth {
     /// Questions that wait.
     pub waiting: u64,
     pub answered: u64,
-    /// Questions nobody answered; what was found without a model stays.
+    /// Questions without an answer; the facts found without a model stay.
     pub given_up: u64,
     /// Why it does not answer; `null` if it does.
     pub trouble: Option<String>,
 }
 
-/// What agents wrote while nobody looked, and how much of it is read.
+/// What agents wrote while no daemon ran, and how much of it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Backlog {
     pub bytes: u64,
@@ -67,7 +67,7 @@ impl fmt::Display for Backlog {
     }
 }
 
-/// How those who follow get on.
+/// The followers of events, and how far each of them is.
 #[derive(Serialize, ToSchema)]
 pub struct StreamStatus {
     /// The newest position of the journal.
@@ -77,7 +77,7 @@ pub struct StreamStatus {
     pub followers: Vec<Follower>,
 }
 
-/// One who follows.
+/// One follower.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Follower {
     pub id: u64,
@@ -88,6 +88,6 @@ pub struct Follower {
     pub position: u64,
     /// How far that is from the newest.
     pub behind: u64,
-    /// How often it fell so far behind that it was told.
+    /// How often it fell so far behind that the daemon told it so.
     pub lagged: u64,
 }

@@ -22,7 +22,7 @@ mod capture; // how it stands with each agent
 mod resume; // how to go on with a session
 mod health; // how the daemon does
 mod ticket; // how a page comes back after a restart
-mod failure; // what is said when something fails
+mod failure; // the words of a failure
 
 pub use approval::Approval;
 pub use capture::{Adapter, AdapterHooks, AdapterRoot, UnknownRecord};

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 /// The agent's own command, if it has one.
 #[derive(Serialize, ToSchema)]
 pub struct Resume {
-    /// The session that is resumed: that of a subagent is whoever asked for it.
+    /// The session that is resumed; for a subagent, its parent.
     pub session_id: String,
     pub command: Option<Vec<String>>,
     pub cwd: Option<String>,

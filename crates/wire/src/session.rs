@@ -22,7 +22,7 @@ pub struct Session {
     pub branch: Option<String>,
     pub model: Option<String>,
     pub title: Option<String>,
-    /// Who the title comes from: `given` by a person or the provider, `model` or `heuristic`.
+    /// The origin of the title: `given` by a person or the provider, `model` or `heuristic`.
     pub title_origin: Option<&'static str>,
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Time>,

@@ -27,7 +27,7 @@ pub struct Status {
     pub pending_approvals: Vec<String>,
     pub pid: Option<u32>,
     pub summary: StatusSummary,
-    /// What it wants of somebody, if anything.
+    /// What it wants of the user, if anything.
     pub attention: Option<Attention>,
     /// The agent's file has news that is not in the journal.
     pub behind: bool,
@@ -75,7 +75,7 @@ pub struct Evidence {
     pub ends: &'static str,
 }
 
-/// A sign that says something else.
+/// A sign that contradicts the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Overruled {
     #[serde(flatten)]

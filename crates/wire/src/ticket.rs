@@ -10,7 +10,7 @@ pub struct Ticket {
     pub secret: String,
 }
 
-/// Where it comes in now, which only who has the ticket can read. All of it is written in
+/// The present host name of the page, which only the owner of the ticket can read. All fields are
 /// hexadecimal digits.
 #[derive(Serialize)]
 pub struct Welcome {

@@ -62,7 +62,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The sessions that want somebody, the most urgent first */
+        /** The sessions that wait for the user, the most urgent first */
         get: operations["attention"];
         put?: never;
         post?: never;
@@ -283,7 +283,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The note for whoever goes on with a session, in Markdown and without secrets */
+        /** The handoff note of a session, in Markdown and without secrets */
         get: operations["handoff"];
         put?: never;
         post?: never;
@@ -402,7 +402,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How those who follow get on */
+        /** The followers of events, and how far each of them is */
         get: operations["stream_status"];
         put?: never;
         post?: never;
@@ -467,7 +467,7 @@ export interface components {
             roots: components["schemas"]["Root"][];
             /** Format: int64 */
             sessions: number;
-            /** @description Records that nobody understands. They are kept. */
+            /** @description Records that no adapter understands. They are kept. */
             unknown: components["schemas"]["Unknown"][];
             /** @description Its versions, those seen last first. */
             versions: string[];
@@ -493,7 +493,7 @@ export interface components {
             risk?: string | null;
             session_id: string;
             source: string;
-            /** @description `pending`, `resolved`, `canceled`, or `over` where nobody said how. */
+            /** @description `pending`, `resolved`, `canceled`, or `over` where no record says how. */
             state: string;
             tool: string;
         };
@@ -510,7 +510,7 @@ export interface components {
             /** @description The same in words. */
             what: string;
         };
-        /** @description What agents wrote while nobody looked, and how much of it is read. */
+        /** @description What agents wrote while no daemon ran, and how much of it is read. */
         Backlog: {
             /** Format: int64 */
             bytes: number;
@@ -630,7 +630,7 @@ export interface components {
             modified: string[];
             read: string[];
         };
-        /** @description One who follows. */
+        /** @description One follower. */
         Follower: {
             /**
              * Format: int64
@@ -641,7 +641,7 @@ export interface components {
             id: number;
             /**
              * Format: int64
-             * @description How often it fell so far behind that it was told.
+             * @description How often it fell so far behind that the daemon told it so.
              */
             lagged: number;
             /**
@@ -669,7 +669,7 @@ export interface components {
             seq: number;
             text: string;
         };
-        /** @description Something worth telling that happened in a session. */
+        /** @description An event of a session that is worth telling. */
         Happening: {
             /** Format: date-time */
             at: string;
@@ -703,7 +703,7 @@ export interface components {
             position: number;
             /** Format: int64 */
             sessions: number;
-            /** @description How often agents exported what told nothing new, by who did and what it is called. */
+            /** @description Exported records that told nothing new, counted by exporter and name. */
             telemetry: {
                 [key: string]: number;
             };
@@ -730,7 +730,7 @@ export interface components {
         Hooks: {
             /** @description Events that call us; none if they are not installed. */
             events: string[];
-            /** @description Whether the agent runs them; `null` where nobody knows. */
+            /** @description Whether the agent runs them; `null` where that is unknown. */
             is_trusted?: boolean | null;
             /** Format: date-time */
             last_call_at?: string | null;
@@ -768,7 +768,7 @@ export interface components {
             endpoint: string;
             /**
              * Format: int64
-             * @description Questions nobody answered; what was found without a model stays.
+             * @description Questions without an answer; the facts found without a model stay.
              */
             given_up: number;
             name: string;
@@ -780,7 +780,7 @@ export interface components {
              */
             waiting: number;
         };
-        /** @description A sign that says something else. */
+        /** @description A sign that contradicts the verdict. */
         Overruled: components["schemas"]["Evidence"] & {
             says: string;
             why: string;
@@ -803,7 +803,7 @@ export interface components {
                 roots: components["schemas"]["Root"][];
                 /** Format: int64 */
                 sessions: number;
-                /** @description Records that nobody understands. They are kept. */
+                /** @description Records that no adapter understands. They are kept. */
                 unknown: components["schemas"]["Unknown"][];
                 /** @description Its versions, those seen last first. */
                 versions: string[];
@@ -833,7 +833,7 @@ export interface components {
                 risk?: string | null;
                 session_id: string;
                 source: string;
-                /** @description `pending`, `resolved`, `canceled`, or `over` where nobody said how. */
+                /** @description `pending`, `resolved`, `canceled`, or `over` where no record says how. */
                 state: string;
                 tool: string;
             }[];
@@ -892,7 +892,7 @@ export interface components {
                 started_at?: string | null;
                 status?: string | null;
                 title?: string | null;
-                /** @description Who the title comes from: `given` by a person or the provider, `model` or `heuristic`. */
+                /** @description The origin of the title: `given` by a person or the provider, `model` or `heuristic`. */
                 title_origin?: string | null;
                 tokens?: components["schemas"]["Tokens"] | null;
                 /** @description Where one session is told, not a list of them. */
@@ -979,7 +979,7 @@ export interface components {
             cwd?: string | null;
             /** @description What a person types. */
             line?: string | null;
-            /** @description The session that is resumed: that of a subagent is whoever asked for it. */
+            /** @description The session that is resumed; for a subagent, its parent. */
             session_id: string;
         };
         Root: {
@@ -1020,7 +1020,7 @@ export interface components {
             started_at?: string | null;
             status?: string | null;
             title?: string | null;
-            /** @description Who the title comes from: `given` by a person or the provider, `model` or `heuristic`. */
+            /** @description The origin of the title: `given` by a person or the provider, `model` or `heuristic`. */
             title_origin?: string | null;
             tokens?: components["schemas"]["Tokens"] | null;
             /** @description Where one session is told, not a list of them. */
@@ -1066,7 +1066,7 @@ export interface components {
             title_origin?: string | null;
             turn_id?: string | null;
         };
-        /** @description How those who follow get on. */
+        /** @description The followers of events, and how far each of them is. */
         StreamStatus: {
             /**
              * Format: int64

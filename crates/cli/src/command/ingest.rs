@@ -37,7 +37,7 @@ pub(crate) struct IngestArgs {
 
 #[derive(Serialize)]
 struct IngestReport {
-    sessions: SessionCounts,
+    sessions: IngestedSessions,
     events: u64,
     bytes: u64,
     files: u64,
@@ -62,7 +62,7 @@ struct RoundShape {
 }
 
 #[derive(Serialize)]
-struct SessionCounts {
+struct IngestedSessions {
     new: u64,
     updated: u64,
     total: u64,
@@ -218,7 +218,7 @@ impl IngestReport {
             count: warning.count,
         });
         IngestReport {
-            sessions: SessionCounts {
+            sessions: IngestedSessions {
                 new: sessions_new,
                 updated: sessions_updated,
                 total: sessions_total,

@@ -115,7 +115,6 @@ impl Default for StatusState {
 impl Projection for StatusState {
     /// Saved states of all versions go by this name.
     const NAME: &'static str = "signs";
-    const VERSION: u32 = 4;
     const SAVE_AFTER: Option<u64> = Some(2_000);
 
     fn seq(&self) -> u64 {
@@ -137,6 +136,8 @@ impl Projection for StatusState {
 }
 
 impl StatusState {
+    const VERSION: u32 = 4;
+
     /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
     /// and an event that was applied before, does nothing.
     pub fn apply_turn(&mut self, event: &Event) -> TurnChange {

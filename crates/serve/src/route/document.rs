@@ -1,4 +1,4 @@
-//! A session to take away: as a document, as a note for whoever goes on, and the way to do so.
+//! A session to take away: as a document, as a handoff note, and the command to resume it.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::sources::DocumentKind;
 const PIECE_BYTES: usize = 64 * 1024;
 const PIECES_WAITING_MAX: usize = 4;
 
-/// How long a piece may wait for a reader who has stopped; then the document breaks off.
+/// How long a piece may wait for a client that has stopped reading; then the document breaks off.
 const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize, IntoParams)]
@@ -108,7 +108,7 @@ pub(crate) async fn export(
     Ok((headers, Body::from_stream(stream)).into_response())
 }
 
-/// The note for whoever goes on with a session, in Markdown and without secrets
+/// The handoff note of a session, in Markdown and without secrets
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/handoff",
@@ -143,7 +143,7 @@ fn as_file_name(c: char) -> char {
     }
 }
 
-/// What is written, in pieces to whoever reads it. `None` is the end of it.
+/// Sends the document to the client in pieces. `None` is its end.
 struct Pieces {
     send: Sender<Option<Bytes>>,
     piece: Vec<u8>,

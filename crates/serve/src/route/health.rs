@@ -17,7 +17,7 @@ pub(crate) async fn health(State(app): State<AppState>) -> Answer {
     app.query_short(|sources| JsonReply::encode(&sources.health()?)).await
 }
 
-/// How those who follow get on
+/// The followers of events, and how far each of them is
 #[utoipa::path(
     get,
     path = "/api/stream/status",

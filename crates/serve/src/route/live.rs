@@ -205,12 +205,12 @@ async fn upgrade_socket(request: Request, app: &AppState) -> Result<WebSocketUpg
         .write_buffer_size(WRITE_BUFFER))
 }
 
-/// How far a browser got that comes back.
+/// The last event that a returning browser has received.
 fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.parse().ok()
 }
 
-/// The number by which a follower that comes back goes on.
+/// The `seq` of a frame, from which a returning follower continues.
 fn frame_seq(frame: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Framed {
@@ -223,8 +223,8 @@ fn frame_seq(frame: &str) -> Option<u64> {
     Some(serde_json::from_str::<Framed>(frame).ok()?.event.seq)
 }
 
-/// The same on the bus. How far the record goes, as the answer to a subscription has it, is not how
-/// far somebody got.
+/// The position of a bus message, from which a returning listener continues. The answer to a
+/// subscription also has a position, the end of the record, which does not count.
 fn position(message: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Positioned {

@@ -15,8 +15,7 @@ use crate::server::AppState;
 /// Bytes of events in one answer. A page ends there, however many were asked for.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Characters of one text in an event that somebody may ask for at least. What things are called
-/// is shorter, and must not be cut.
+/// The least `text_max` that a client may ask for. Names are shorter than this and must not be cut.
 const TEXT_CHARS_MIN: usize = 256;
 
 /// Characters of one message. The event has all of it.

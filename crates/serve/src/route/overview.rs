@@ -1,5 +1,5 @@
-//! What holds over many sessions: what happened, how the work went, who belongs together, and how
-//! it stands with each agent.
+//! What holds over many sessions: what happened, how the work went, which sessions belong together,
+//! and how it stands with each agent.
 
 use axum::extract::State;
 use wire::{Adapter, Facets, Happening, Page, Session, WorkReport};

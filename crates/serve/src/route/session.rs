@@ -87,7 +87,7 @@ pub(crate) async fn status(State(app): State<AppState>) -> Answer {
     app.answer_query(|sources| sources.statuses().map(Page::whole)).await
 }
 
-/// The sessions that want somebody, the most urgent first
+/// The sessions that wait for the user, the most urgent first
 #[utoipa::path(
     get,
     path = "/api/attention",
