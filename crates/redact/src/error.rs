@@ -15,6 +15,4 @@ pub enum BadRule {
     Lead { kind: String, lead: usize },
     #[error("the pattern of the rule for `{kind}` is not valid")]
     Pattern { kind: String, source: Box<regex::Error> },
-    #[error("the keywords of the rules cannot be compiled")]
-    Words(#[source] Box<aho_corasick::BuildError>),
 }

@@ -1,60 +1,57 @@
-//! Marks that replace secrets: equal marks for equal secrets.
+//! Marks that replace secrets.
+//!
+//! A mark depends on the secret and its kind alone, never on what was redacted before. So the same
+//! text redacts to the same bytes in every run, in whole or in part.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ops::Range;
-
-/// The number of secrets that get their own mark. Further ones share the plain mark of their kind
-/// and are not remembered: a reader cannot tell ten thousand secrets apart, and the memory must
-/// be bounded.
-const SECRETS_MAX: usize = 10_000;
 
 const OPEN: &[u8] = b"[redacted:";
 
 const KIND_MAX: usize = 40;
 
-/// The marks given so far, by the hash of the secret. The secrets themselves are not kept.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Marks {
-    by_secret: HashMap<u64, Box<str>>,
-    count_by_kind: HashMap<Box<str>, usize>,
-}
+/// The length from which a random secret gets a tag. A tag of [`TAG_BITS`] helps to guess a secret
+/// only if few values are possible: 20 random characters leave more than enough, a PIN does not.
+const TAGGED_MIN: usize = 20;
 
-/// A hash (FNV-1a) of a text that comes in pieces, so that an endless secret needs no memory.
+/// The bits of a tag: enough to tell a thousand secrets of a session apart, too few to find one.
+const TAG_BITS: u32 = 24;
+
+/// A hash (FNV-1a) and the length of a text that comes in pieces, so that an endless secret needs
+/// no memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Hash(u64);
-
-impl Marks {
-    /// Returns the mark of the secret: its earlier one, else the next one of its kind.
-    pub(crate) fn mark_for(&mut self, secret: &Hash, kind: &str) -> Cow<'_, str> {
-        // Asked before `entry`, which borrows the map.
-        let is_full = self.by_secret.len() >= SECRETS_MAX;
-        match self.by_secret.entry(secret.0) {
-            Entry::Occupied(known) => Cow::Borrowed(known.into_mut()),
-            Entry::Vacant(_) if is_full => Cow::Owned(format!("[redacted:{kind}]")),
-            Entry::Vacant(fresh) => {
-                let count = self.count_by_kind.entry(kind.into()).or_default();
-                *count += 1;
-                let mark = match *count {
-                    1 => format!("[redacted:{kind}]"),
-                    number => format!("[redacted:{kind}:{number}]"),
-                };
-                Cow::Borrowed(fresh.insert(mark.into()))
-            }
-        }
-    }
+pub(crate) struct Hash {
+    state: u64,
+    len: usize,
 }
 
 impl Hash {
     pub(crate) fn new() -> Hash {
-        Hash(0xcbf2_9ce4_8422_2325)
+        Hash { state: 0xcbf2_9ce4_8422_2325, len: 0 }
     }
 
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
+        self.len += bytes.len();
+    }
+
+    /// Returns the bits that stand in a mark, folded from all bits of the hash.
+    fn tag(&self) -> u64 {
+        let folded = self.state ^ (self.state >> TAG_BITS) ^ (self.state >> (2 * TAG_BITS));
+        folded & ((1 << TAG_BITS) - 1)
+    }
+}
+
+/// Returns the mark of a secret: `[redacted:github_token:9f3c1a]`. Equal tags tell a reader that
+/// two marks stand for the same secret.
+///
+/// A secret that a person may have chosen (`is_random` is false) or that is short gets a mark
+/// without a tag: a list of likely passwords would soon lead from the tag to the password.
+pub(crate) fn mark(kind: &str, secret: &Hash, is_random: bool) -> String {
+    match is_random && secret.len >= TAGGED_MIN {
+        true => format!("[redacted:{kind}:{:06x}]", secret.tag()),
+        false => format!("[redacted:{kind}]"),
     }
 }
 
@@ -78,19 +75,4 @@ pub(crate) fn last_mark(text: &[u8]) -> Option<usize> {
     let len = inside.iter().rev().take_while(|byte| is_inside(byte)).count();
     let start = (inside.len() - len).checked_sub(1)?;
     text[start..].starts_with(OPEN).then_some(start)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn remembered_secrets_are_bounded() {
-        let mut marks = Marks::default();
-        for number in 0..SECRETS_MAX as u64 + 2 {
-            marks.mark_for(&Hash(number), "token");
-        }
-        assert_eq!(marks.by_secret.len(), SECRETS_MAX);
-        assert_eq!(marks.mark_for(&Hash(1), "token"), "[redacted:token:2]");
-    }
 }

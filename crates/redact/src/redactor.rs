@@ -3,15 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::mark::Marks;
 use crate::scan::{Piece, Scan};
 use crate::{Rules, Stream};
 
-/// Removes secrets from texts that belong together, such as those of one session.
+/// Removes secrets from texts. Equal texts give equal results, whatever was redacted before.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     rules: Arc<Rules>,
-    marks: Marks,
     bytes_examined: u64,
 }
 
@@ -22,7 +20,7 @@ impl Redactor {
     }
 
     pub fn with_rules(rules: Arc<Rules>) -> Redactor {
-        Redactor { rules, marks: Marks::default(), bytes_examined: 0 }
+        Redactor { rules, bytes_examined: 0 }
     }
 
     /// Replaces every secret by a mark; returns the text itself if it has none.
@@ -37,8 +35,7 @@ impl Redactor {
                 redacted.get_or_insert_with(|| text[..kept_len].to_owned()).push_str(mark);
             }
         };
-        self.bytes_examined +=
-            Scan::default().advance(&self.rules, &mut self.marks, text, true, &mut out);
+        self.bytes_examined += Scan::default().advance(&self.rules, text, true, &mut out);
         redacted.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
@@ -67,8 +64,7 @@ impl Redactor {
         let mut write = |piece: Piece<'_>| match piece {
             Piece::Kept(text) | Piece::Mark(text) => out.push_str(text),
         };
-        self.bytes_examined +=
-            stream.scan.advance(&self.rules, &mut self.marks, &stream.held, is_all, &mut write);
+        self.bytes_examined += stream.scan.advance(&self.rules, &stream.held, is_all, &mut write);
     }
 }
 

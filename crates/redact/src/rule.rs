@@ -42,6 +42,8 @@ pub enum Begins {
     Word,
     /// Also in the middle of a word: for prefixes that no other text has.
     Anywhere,
+    /// At the first line of the key that the match ends. Without such a line there is no match.
+    KeyBlock,
 }
 
 /// How a secret continues after the match.

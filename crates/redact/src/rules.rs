@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::assignment;
 use crate::cut;
+use crate::key;
+use crate::keywords::Keywords;
 use crate::mark::{is_valid_kind, touches_mark};
 use crate::tail::Tail;
 use crate::value::is_secret;
@@ -32,10 +33,7 @@ pub(crate) const WORD_MAX: usize = 32;
 /// A compiled set of rules. Compiling takes milliseconds, so a set is built once and shared.
 #[derive(Debug)]
 pub struct Rules {
-    /// Finds the keywords of all rules in one pass.
-    keywords: AhoCorasick,
-    /// The rules of each keyword, by the keyword's number in the automaton.
-    rules_by_keyword: Vec<Vec<usize>>,
+    keywords: Keywords,
     rules: Vec<CompiledRule>,
 }
 
@@ -87,40 +85,32 @@ impl Rules {
 
     /// Compiles the given rules only.
     pub fn new(rules: &[Rule]) -> Result<Rules, BadRule> {
-        let mut keywords: Vec<String> = Vec::new();
-        let mut rules_by_keyword: Vec<Vec<usize>> = Vec::new();
+        let mut keywords = Vec::new();
         for (place, rule) in rules.iter().enumerate() {
             for keyword in rule.keywords.iter().chain(&rule.names) {
-                let keyword = check_keyword(rule, keyword)?;
-                match keywords.iter().position(|known| *known == keyword) {
-                    Some(number) => rules_by_keyword[number].push(place),
-                    None => {
-                        keywords.push(keyword);
-                        rules_by_keyword.push(vec![place]);
-                    }
-                }
+                keywords.push((check_keyword(rule, keyword)?, place));
             }
         }
-        // A DFA is larger than an NFA and several times faster. There are few keywords, and the
-        // set is built once.
-        let keywords = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(keywords)
-            .map_err(|error| BadRule::Words(Box::new(error)))?;
+        let keywords = Keywords::new(keywords.into_iter());
         let rules = rules.iter().map(CompiledRule::new).collect::<Result<_, _>>()?;
-        Ok(Rules { keywords, rules_by_keyword, rules })
+        Ok(Rules { keywords, rules })
     }
 
     pub(crate) fn kind(&self, rule: usize) -> &str {
         self.rules.get(rule).map_or(cut::KIND, |rule| &rule.kind)
     }
 
+    /// Whether the rule finds secrets that a machine made. A cut secret is only a part of one.
+    pub(crate) fn is_random(&self, rule: usize) -> bool {
+        let check = self.rules.get(rule).map(|rule| rule.check);
+        check.is_some_and(|check| matches!(check, Check::Any | Check::Random))
+    }
+
     /// Calls `found` for every secret at a keyword that begins in `range`, and returns how many
     /// bytes were examined, repeated ones included.
     ///
     /// The result depends on the bytes from [`LEAD_MAX`] before the range to [`WINDOW`] and
-    /// [`MARGIN`] after it, as far as the text has them.
+    /// [`MARGIN`] after it, as far as the text has them, and on the run or the key that ends there.
     pub(crate) fn search(
         &self,
         text: &[u8],
@@ -130,29 +120,25 @@ impl Rules {
         // A keyword may begin in the range and end after it.
         let reach = &text[range.start..(range.end + WORD_MAX).min(text.len())];
         let mut bytes_examined = reach.len() as u64;
-        // Overlapping: `access_token` must not hide `token`, which belongs to other rules.
-        for hit in self.keywords.find_overlapping_iter(reach) {
-            let keyword = range.start + hit.start()..range.start + hit.end();
-            // A keyword at or after `range.end` is found by the next search. One inside of a mark,
-            // as `token` in `[redacted:token]`, is our own word.
-            if keyword.start >= range.end || is_in_mark(text, keyword.start) {
-                continue;
-            }
-            for &place in &self.rules_by_keyword[hit.pattern().as_usize()] {
+        self.keywords.search(reach, range.len(), |keyword, rules| {
+            let keyword = range.start + keyword.start..range.start + keyword.end;
+            for &place in rules {
                 // The text is cut at the end of the window even if more is there: otherwise the
                 // result would depend on how much of the text has arrived.
                 let window_end = (keyword.start + WINDOW).min(text.len());
                 bytes_examined += (window_end - keyword.start) as u64;
                 let found_match = self.rules[place].find(&text[..window_end], &keyword);
                 // Text that was redacted before stays as it is, so that redacting twice changes
-                // nothing.
+                // nothing. A keyword inside of a mark, as `token` in `[redacted:token]`, is our own
+                // word. Both are asked last, because few keywords have a match.
                 if let Some((whole, secret, tail)) = found_match
                     && !touches_mark(text, &whole)
+                    && !is_in_mark(text, keyword.start)
                 {
                     found(Finding { range: whole_characters(text, secret), rule: place, tail });
                 }
             }
-        }
+        });
         for sign in memmem::find_iter(reach, cut::SIGN).map(|place| range.start + place) {
             if sign < range.end
                 && !is_in_mark(text, sign)
@@ -196,11 +182,19 @@ impl CompiledRule {
     fn find(&self, text: &[u8], keyword: &Range<usize>) -> Option<RuleMatch> {
         let (whole, secret, continues) = match &self.matcher {
             Matcher::Pattern { regex, lead, begins, continues } => {
-                let from = keyword.start.saturating_sub(*lead);
-                let (whole, secret) = match_pattern(regex, text, from)?;
-                let may_begin = *begins == Begins::Anywhere || begins_word(text, whole.start);
-                if !may_begin || !is_secret(&text[secret.clone()], self.check) {
+                let may_begin = |at: usize| *begins != Begins::Word || begins_word(text, at);
+                // Asked before the pattern is tried: most short keywords are a part of a word.
+                if *lead == 0 && !may_begin(keyword.start) {
                     return None;
+                }
+                let from = keyword.start.saturating_sub(*lead);
+                let (mut whole, mut secret) = match_pattern(regex, text, from)?;
+                if !may_begin(whole.start) || !is_secret(&text[secret.clone()], self.check) {
+                    return None;
+                }
+                if *begins == Begins::KeyBlock {
+                    secret.start = key::first_line(text, whole.start)?;
+                    whole.start = secret.start;
                 }
                 (whole, secret, *continues)
             }
@@ -253,9 +247,9 @@ fn whole_characters(text: &[u8], range: Range<usize>) -> Range<usize> {
     start..end
 }
 
-fn check_keyword(rule: &Rule, word: &str) -> Result<String, BadRule> {
+fn check_keyword<'a>(rule: &Rule, word: &'a str) -> Result<&'a str, BadRule> {
     if word.is_ascii() && (2..=WORD_MAX).contains(&word.len()) {
-        return Ok(word.to_ascii_lowercase());
+        return Ok(word);
     }
     Err(BadRule::Word { kind: rule.kind.clone(), word: word.to_owned() })
 }

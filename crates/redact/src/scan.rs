@@ -6,6 +6,7 @@
 //!    written     to write now    a finding may still   keywords not
 //!                                begin here, or at     searched yet
 //!                                the start of a run
+//!                                or of a key
 //! ```
 //!
 //! Every decision depends on the text around one place and never on where the text was split, so
@@ -13,7 +14,8 @@
 //! whole window is there, and why text is written only when no later keyword can reach back to it.
 
 use crate::cut::run_start;
-use crate::mark::{Hash, Marks};
+use crate::key;
+use crate::mark::{Hash, mark};
 use crate::rules::{Finding, LEAD_MAX, MARGIN, Rules, WINDOW};
 use crate::tail::Tail;
 
@@ -52,7 +54,6 @@ impl Scan {
     pub(crate) fn advance(
         &mut self,
         rules: &Rules,
-        marks: &mut Marks,
         text: &str,
         is_all: bool,
         out: &mut dyn FnMut(Piece<'_>),
@@ -70,9 +71,9 @@ impl Scan {
         // The order must hold: findings are applied before text is written, or a secret that begins
         // before `settled` would be written with it.
         let settled = if is_all { self.searched } else { settled_before(text, self.searched) };
-        self.settle(rules, marks, text, settled, out);
+        self.settle(rules, text, settled, out);
         if is_all {
-            self.close(rules, marks, text, out);
+            self.close(rules, text, out);
         }
         if settled > self.emitted {
             self.emit(text, settled, out);
@@ -103,7 +104,6 @@ impl Scan {
     fn settle(
         &mut self,
         rules: &Rules,
-        marks: &mut Marks,
         text: &str,
         settled: usize,
         out: &mut dyn FnMut(Piece<'_>),
@@ -121,7 +121,7 @@ impl Scan {
             match &mut self.open {
                 Some(open) if open.reaches(start) => open.merge(&finding),
                 _ => {
-                    self.close(rules, marks, text, out);
+                    self.close(rules, text, out);
                     self.emit(text, start, out);
                     self.open = Some(OpenSecret::new(&finding));
                 }
@@ -130,7 +130,7 @@ impl Scan {
         // Not beyond `settled`: `step` looks ahead, and the text there may be incomplete.
         self.grow(text.as_bytes(), settled);
         if self.open.as_ref().is_some_and(|open| !open.reaches(settled)) {
-            self.close(rules, marks, text, out);
+            self.close(rules, text, out);
         }
     }
 
@@ -159,28 +159,24 @@ impl Scan {
     }
 
     /// Ends the open secret, if there is one, and writes its mark.
-    fn close(
-        &mut self,
-        rules: &Rules,
-        marks: &mut Marks,
-        text: &str,
-        out: &mut dyn FnMut(Piece<'_>),
-    ) {
+    fn close(&mut self, rules: &Rules, text: &str, out: &mut dyn FnMut(Piece<'_>)) {
         let Some(end) = self.open.as_ref().map(|open| open.end) else { return };
         // The rest of the secret has to be in the hash before the mark is chosen by it.
         self.emit(text, end, out);
         if let Some(open) = self.open.take() {
-            out(Piece::Mark(&marks.mark_for(&open.hash, rules.kind(open.rule))));
+            out(Piece::Mark(&mark(rules.kind(open.rule), &open.hash, rules.is_random(open.rule))));
         }
     }
 }
 
 /// Returns the offset before which no keyword at or after `searched` can begin a finding.
 fn settled_before(text: &str, searched: usize) -> usize {
-    // A rule sees LEAD_MAX bytes before its keyword. A cut secret (`…`) reaches back to the start
-    // of its run of token characters, which may be further.
+    // A rule sees LEAD_MAX bytes before its keyword. Two findings may begin further back: a cut
+    // secret (`…`) at the start of its run of token characters, and a key without its first line
+    // at the lines before its end marker.
     let settled = text.floor_char_boundary(searched.saturating_sub(LEAD_MAX));
-    settled.min(run_start(text.as_bytes(), searched))
+    let run = run_start(text.as_bytes(), searched);
+    settled.min(run).min(key::settled_before(text.as_bytes(), searched))
 }
 
 impl OpenSecret {

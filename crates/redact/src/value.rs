@@ -53,17 +53,29 @@ pub(crate) fn is_secret(value: &[u8], check: Check) -> bool {
 
 /// Whether a value without quotes is probably code: `next_token`, `config.password`, `parts[1]`.
 pub(crate) fn is_code(value: &[u8], keyword: &[u8]) -> bool {
-    let is_operator = |byte: &u8| b"([{<*&!".contains(byte);
-    let names_itself = contains(value, keyword) && value.len() < 24;
-    let is_path = value.contains(&b'.') && is_identifier(value);
     // `hunter2` may be a password or a variable; a name without a digit is mostly a variable.
     let has_digit = value.iter().any(u8::is_ascii_digit);
-    value.iter().any(is_operator)
+    // `String!` is a type of GraphQL, and `text!` an expression of Swift.
+    let name = value.strip_suffix(b"!").unwrap_or(value);
+    value.iter().any(|byte| b"*&".contains(byte))
+        || is_expression(value, keyword)
+        || (is_identifier(name) && (!has_digit || value.contains(&b'_')))
+}
+
+/// Whether a value without quotes cannot be a plain value of a settings file: `config.password`,
+/// `parts[1]`, `*alias`, a type of code with a comma behind it.
+pub(crate) fn is_expression(value: &[u8], keyword: &[u8]) -> bool {
+    let names_itself = contains(value, keyword) && value.len() < 24;
+    let is_path = value.contains(&b'.') && is_identifier(value);
+    let begins = matches!(value.first(), None | Some(b'*' | b'&' | b'!' | b'|' | b'>' | b'@'));
+    let ends = matches!(value.last(), Some(b',' | b';' | b'('));
+    begins
+        || ends
+        || value.iter().any(|byte| b"([{<".contains(byte))
         || contains(value, b"::")
         || contains(value, b"->")
         || names_itself
         || is_path
-        || (is_identifier(value) && (!has_digit || value.contains(&b'_')))
 }
 
 /// Whether the value is a placeholder: `<your-token>`, `$TOKEN`, `xxxx`, `example`.
@@ -103,6 +115,7 @@ fn is_random(value: &[u8]) -> bool {
         && has_mixed_signs(value)
         && !is_path(value)
         && !is_date(value)
+        && !is_number(value)
         && !is_constant(value)
         && !is_words(value)
 }
@@ -134,6 +147,16 @@ fn is_path(value: &[u8]) -> bool {
 fn is_date(value: &[u8]) -> bool {
     let digit = |at: usize| value[at].is_ascii_digit();
     value.len() >= 10 && (0..4).all(digit) && value[4] == b'-' && digit(5) && value[7] == b'-'
+}
+
+/// Whether the value is a number of code: `0x1f3a_0000`, `32768i32`.
+fn is_number(value: &[u8]) -> bool {
+    let hex = value.strip_prefix(b"0x").or_else(|| value.strip_prefix(b"0X"));
+    // The key of a wallet has 64 digits.
+    let is_hex = hex.is_some_and(|digits| digits.len() <= 20);
+    let digits = value.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'_').count();
+    let suffixes: [&[u8]; 8] = [b"i16", b"i32", b"i64", b"u16", b"u32", b"u64", b"usize", b"isize"];
+    is_hex || (digits > 0 && suffixes.contains(&&value[digits..]))
 }
 
 /// Whether the value is the name of a constant such as `GITHUB_TOKEN_2`.
@@ -170,7 +193,7 @@ fn is_password(value: &[u8]) -> bool {
 }
 
 /// Whether the value is an identifier: words with dots between them.
-fn is_identifier(value: &[u8]) -> bool {
+pub(crate) fn is_identifier(value: &[u8]) -> bool {
     let begins = value.first().is_some_and(|&byte| byte.is_ascii_alphabetic() || byte == b'_');
     begins && value.iter().all(|&byte| is_word_byte(byte) || byte == b'.') && is_words(value)
 }

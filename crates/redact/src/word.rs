@@ -6,6 +6,9 @@
 use crate::mark::last_mark;
 use crate::rules::LEAD_MAX;
 
+/// The bytes before a slash or a plus sign that tell base64 from a path.
+const BASE64_MIN: usize = 16;
+
 /// Whether a word can begin at `at`. None begins directly after a mark: the text there is the
 /// rest of a redacted one.
 pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
@@ -13,8 +16,20 @@ pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     match before.last() {
         None => true,
         Some(b']') => !ends_with_mark(before),
+        Some(b'/' | b'+') => !ends_with_base64(before),
         Some(&byte) => !is_word_byte(byte) || ends_escape(before),
     }
+}
+
+/// Whether the text ends in the middle of base64, where any prefix of a token stands by chance. A
+/// path has no such mix of digits and both cases.
+fn ends_with_base64(text: &[u8]) -> bool {
+    let Some(end) = text.len().checked_sub(BASE64_MIN) else { return false };
+    let run = &text[end..];
+    run.iter().all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+'))
+        && run.iter().any(u8::is_ascii_digit)
+        && run.iter().any(u8::is_ascii_uppercase)
+        && run.iter().any(u8::is_ascii_lowercase)
 }
 
 /// Whether the text ends with a mark. Only its last [`LEAD_MAX`] bytes are examined.

@@ -112,7 +112,8 @@ fn desktop_shows_text_without_markup() {
     let daemon = up(&world);
     let shown = desktop.shown();
     assert_eq!(shown.app, "hansard");
-    assert_eq!(shown.title, "Needs you: Build it with [redacted:aws_access_key_id]");
+    let title = "Needs you: Build it with [redacted:aws_access_key_id:";
+    assert!(shown.title.starts_with(title), "{shown:?}");
     let read = shown.body.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     assert_eq!(read, format!("waits for approval, perhaps to run {command}"));
     assert!(!shown.body.contains(['<', '>']), "{shown:?}");

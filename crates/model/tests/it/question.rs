@@ -160,7 +160,7 @@ fn facts_name_what_they_replace() {
             },
             {
               "topic": "fact",
-              "text": "The key was [redacted:github_token]."
+              "text": "The key was [redacted:github_token:3e8976]."
             }
           ],
           "tags": [

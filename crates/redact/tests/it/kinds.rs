@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::given::{chance, harmless, key_block, packed, secret};
-use crate::{check, redacted};
+use crate::{check_kinds as check, redacted};
 
 #[test]
 fn tokens_are_known_by_their_form() {
@@ -37,6 +37,31 @@ fn cut_key_is_redacted_to_its_end() {
     let block = key_block("\n");
     let cut = &block[..400];
     check(&format!("{cut}\n(cut here)"), "[redacted:private_key]\n(cut here)");
+}
+
+#[test]
+fn key_behind_places_is_redacted() {
+    for place in ["server.pem:7:", "server.pem-7-", "deploy/a-b/server.pem:7:", "7:", "> ", "+"] {
+        let block = key_block(&format!("\n{place}"));
+        check(&format!("a\n{place}{block}\nb"), &format!("a\n{place}[redacted:private_key]\nb"));
+    }
+}
+
+#[test]
+fn key_without_its_first_line_is_redacted() {
+    for line_break in ["\n", "\r\n", "\\n", "\n     7→", "\nserver.pem:7:"] {
+        let block = key_block(line_break);
+        let (_, rest) = block.split_once(line_break).expect("a first line");
+        check(&format!("a\n\n{rest}\nb"), "a\n\n[redacted:private_key]\nb");
+    }
+}
+
+#[test]
+fn certificate_before_a_key_stays() {
+    let certificate = key_block("\n").replace("RSA PRIVATE KEY", "CERTIFICATE");
+    let (_, key) = key_block("\n").split_once('\n').map(|(a, b)| (a.len(), b.to_owned())).unwrap();
+    let text = format!("{certificate}\n{key}");
+    check(&text, &format!("{certificate}\n[redacted:private_key]"));
 }
 
 #[test]

@@ -11,6 +11,11 @@ fn shell_variables_are_redacted() {
 }
 
 #[test]
+fn colour_is_no_part_of_a_name() {
+    check("\u{1b}[33mPASSWORD=letmein", "\u{1b}[33mPASSWORD=[redacted:password]");
+}
+
+#[test]
 fn json_members_are_redacted() {
     check(r#"{"password": "hunter2"}"#, r#"{"password": "[redacted:password]"}"#);
     check(r#"{"apiKey":"a8f3k2m9q0"}"#, r#"{"apiKey":"[redacted:api_key]"}"#);
@@ -47,4 +52,42 @@ fn command_options_are_redacted() {
 #[test]
 fn phrases_may_have_blanks() {
     check(r#"passphrase = "correct horse battery""#, r#"passphrase = "[redacted:passphrase]""#);
+}
+
+#[test]
+fn settings_take_any_sign() {
+    check("password: Welcome!1", "password: [redacted:password]");
+    check("  password: P&ss,w0rd\n  host: db", "  password: [redacted:password]\n  host: db");
+    check("app.yml:7:  password: Welcome!1", "app.yml:7:  password: [redacted:password]");
+    check("password: Welcome!1 # for tests", "password: [redacted:password] # for tests");
+    check(
+        r#"{"text":"user: app\npassword: Welcome!1\n"}"#,
+        r#"{"text":"user: app\npassword: [redacted:password]\n"}"#,
+    );
+}
+
+#[test]
+fn words_are_passwords_among_settings() {
+    check("user: app\npassword: letmein", "user: app\npassword: [redacted:password]");
+    check("db:\n  password: letmein\n", "db:\n  password: [redacted:password]\n");
+    check("[client]\npassword = letmein\n", "[client]\npassword = [redacted:password]\n");
+    check("db.password=letmein\n", "db.password=[redacted:password]\n");
+    check("POSTGRES_PASSWORD: postgres\n", "POSTGRES_PASSWORD: [redacted:password]\n");
+    check("user: string;\npassword: letmein;", "user: string;\npassword: letmein;");
+    check("    user: name,\n    password: word\n}", "    user: name,\n    password: word\n}");
+}
+
+#[test]
+fn keys_of_any_name_are_redacted() {
+    check("ENCRYPTION_KEY=a8f3k2m9q0", "ENCRYPTION_KEY=[redacted:secret]");
+    check("ADMIN_KEY=a8f3k2m9q0", "ADMIN_KEY=[redacted:key]");
+    check("cache_key=a8f3k2m9q0", "cache_key=a8f3k2m9q0");
+    check("PUBLIC_KEY=a8f3k2m9q0", "PUBLIC_KEY=a8f3k2m9q0");
+    check("let row_key = a8f3k2m9q0;", "let row_key = a8f3k2m9q0;");
+}
+
+#[test]
+fn arguments_of_constants_are_redacted() {
+    check("define('DB_PASSWORD', 'hunter2');", "define('DB_PASSWORD', '[redacted:password]');");
+    check(r#"contains("password", "email")"#, r#"contains("password", "email")"#);
 }

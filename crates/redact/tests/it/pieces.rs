@@ -96,5 +96,5 @@ fn endless_secret_is_not_held_back() {
         redactor.push(&mut stream, &chance(seed, 1_000), &mut out);
     }
     redactor.finish(stream, &mut out);
-    assert_eq!(out, "TOKEN=[redacted:token]");
+    assert!(out.starts_with("TOKEN=[redacted:token:") && out.len() == 29, "{out}");
 }
