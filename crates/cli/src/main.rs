@@ -4,6 +4,7 @@ mod hook; // the hook calls of agents
 mod command; // commands and options
 mod output; // all printing
 mod error; // errors in words, and exit codes
+mod statuses; // what sessions are doing, from the daemon or from here
 mod world; // journal, clock, randomness and environment
 mod shape; // JSON output of single commands
 

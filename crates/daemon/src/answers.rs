@@ -3,7 +3,7 @@
 use event::payload::SessionMode;
 use journal::SessionInfo;
 use projection::status::{Attention, AttentionKind};
-use projection::{FactOrigin, Facts, PriceTable, Projection, TitleOrigin, TurnOutcome};
+use projection::{Facts, PriceTable, Projection, TitleOrigin, TurnOutcome};
 
 use crate::status::SessionStatus;
 
@@ -126,9 +126,9 @@ pub fn status(status: &SessionStatus) -> wire::Status {
         provider_session_id: info.provider_session_id.clone(),
         project: status.project.clone(),
         title: status.title.clone(),
-        title_origin: status.title_origin.map(TitleOrigin::as_str),
-        status: verdict.status.as_str(),
-        reason: verdict.reason.as_str(),
+        title_origin: status.title_origin.map(|origin| origin.as_str().into()),
+        status: verdict.status.as_str().into(),
+        reason: verdict.reason.as_str().into(),
         since: verdict.since,
         confidence: verdict.confidence.to_string(),
         evidence: verdict.evidence.iter().map(evidence).collect(),
@@ -147,13 +147,13 @@ pub fn status(status: &SessionStatus) -> wire::Status {
 pub fn explained(of: &SessionStatus) -> wire::Status {
     let overruled = of.verdict.overruled.iter().map(|other| wire::Overruled {
         evidence: evidence(&other.evidence),
-        says: other.evidence.says.as_str(),
+        says: other.evidence.says.as_str().into(),
         why: other.why.clone(),
     });
     let history = of.state.history().map(|change| wire::StatusChange {
         at: change.at,
-        status: change.status.as_str(),
-        because: change.reason.as_str(),
+        status: change.status.as_str().into(),
+        because: change.reason.as_str().into(),
     });
     wire::Status {
         overruled: Some(overruled.collect()),
@@ -179,11 +179,11 @@ fn attention(status: &SessionStatus) -> Option<wire::Attention> {
         _ => status.summary.current.as_str(),
     };
     Some(wire::Attention {
-        want: attention.want.as_str(),
+        want: attention.want.as_str().into(),
         what: what.to_owned(),
         since: attention.since,
         confidence: attention.confidence.to_string(),
-        can: can.to_vec(),
+        can: can.iter().map(|command| (*command).into()).collect(),
     })
 }
 
@@ -200,7 +200,7 @@ pub fn summary(summary: &projection::status::StatusSummary) -> wire::StatusSumma
     wire::StatusSummary {
         current: summary.current.clone(),
         recent: summary.recent.clone(),
-        recent_origin: summary.recent_origin.map(FactOrigin::as_str),
+        recent_origin: summary.recent_origin.map(|origin| origin.as_str().into()),
         last_prompt: summary.last_prompt.clone(),
     }
 }
@@ -247,7 +247,7 @@ fn evidence(evidence: &projection::status::Evidence) -> wire::Evidence {
         at: evidence.at,
         event_id: evidence.event_id,
         confidence: evidence.confidence.to_string(),
-        ends: evidence.ends,
+        ends: evidence.ends.into(),
     }
 }
 

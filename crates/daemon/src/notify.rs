@@ -22,7 +22,7 @@ use crate::publish::{REV, compact};
 use crate::status::StatusWatch;
 use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
 use segments::write_atomic;
-use wire::health_dir;
+use wire::{health_dir, percent_encode};
 
 pub(crate) use rules::NotificationSettings;
 
@@ -184,7 +184,7 @@ fn activity(status: &wire::Status) -> SessionActivity {
             .as_ref()
             // The rule for ended turns reports those.
             .filter(|wants| wants.want != "finished")
-            .map(|wants| (wants.want, wants.since)),
+            .map(|wants| (wants.want.clone(), wants.since)),
         is_running: status.status == "running",
         since: status.since,
     }
@@ -208,17 +208,9 @@ fn card(notice: &SessionNotice) -> Draft {
         .with("rev", REV)
 }
 
-/// The path of a session's page, percent-encoded.
+/// The path of a session's page.
 fn session_path(session: &str) -> String {
-    let mut path = "/session/".to_owned();
-    // Byte by byte: a letter outside ASCII becomes several escapes.
-    for byte in session.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => path.push(char::from(byte)),
-            false => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    path
+    format!("/session/{}", percent_encode(session))
 }
 
 /// The command that shows a notification: over D-Bus, or with AppleScript on macOS.

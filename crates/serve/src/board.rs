@@ -199,7 +199,7 @@ impl BoardEntry {
 
 /// Returns the frame for a session that waits for the user.
 fn waiting_frame(status: &Status) -> Option<StreamFrame> {
-    let reason = match (status.status, status.reason) {
+    let reason = match (status.status.as_ref(), status.reason.as_ref()) {
         ("waiting_approval", _) => "approval",
         ("waiting", "question") => "question",
         _ => return None,

@@ -1,12 +1,14 @@
 //! What agents ask to be allowed.
 
+use std::borrow::Cow;
+
 use event::{SessionId, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 /// A request for approval, and what has become of it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Approval {
     pub id: String,
     #[schema(value_type = String)]
@@ -25,11 +27,11 @@ pub struct Approval {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Time>,
     /// `pending`, `resolved`, `canceled`, or `over` where no record says how.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// `allow` or `deny`.
     pub decision: Option<String>,
     /// How the answer reached the agent, if it came from here.
-    pub delivered: &'static str,
+    pub delivered: Cow<'static, str>,
     pub source: String,
     pub confidence: String,
 }

@@ -5,6 +5,7 @@
 //! `#[schema(as = …)]` keeps.
 
 pub mod hook; // a call of a hook
+mod percent; // texts in addresses
 mod place; // where a daemon's sockets, locks and logs lie
 mod session; // sessions, their turns and counts
 mod recent; // the newest part of one
@@ -32,6 +33,7 @@ pub use feed::Happening;
 pub use health::{Backlog, Follower, Health, ModelHealth, StreamStatus};
 pub use live::{StreamFrame, StreamPlace, StreamRequest, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
+pub use percent::percent_encode;
 pub use place::health_dir;
 pub use recent::{EventGlance, RecentActivity, RecentMessage, RecentTurn};
 pub use resume::Resume;

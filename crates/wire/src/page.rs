@@ -1,7 +1,7 @@
 //! Parts of what is long: of a list, of a log.
 
 use event::{Event, Raw, SessionId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -9,7 +9,7 @@ use crate::SessionMessage;
 use crate::cut::cut_strings;
 
 /// A part of a list, and where the next one begins.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 pub struct Page<T> {
     pub items: Vec<T>,
     /// Given as `after`, it goes on behind these; `null` at the end.

@@ -1,11 +1,13 @@
 //! What a session is doing, and why we think so.
 
+use std::borrow::Cow;
+
 use event::{EventId, SessionId, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A verdict with its evidence.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     #[schema(value_type = String)]
     pub session_id: SessionId,
@@ -14,10 +16,10 @@ pub struct Status {
     pub project: Option<String>,
     pub title: Option<String>,
     /// `given`, `model` or `heuristic`.
-    pub title_origin: Option<&'static str>,
+    pub title_origin: Option<Cow<'static, str>>,
     /// `exited`, `waiting_approval`, `running`, `waiting`, `idle` or `unknown`.
-    pub status: &'static str,
-    pub reason: &'static str,
+    pub status: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
     #[schema(value_type = String, format = DateTime)]
     pub since: Time,
     /// `high`, `medium` or `low`.
@@ -47,10 +49,10 @@ impl Status {
 }
 
 /// What a session wants of a person.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Attention {
     /// `risky_approval`, `approval`, `question`, `failed`, `stuck` or `finished`.
-    pub want: &'static str,
+    pub want: Cow<'static, str>,
     /// The same in words.
     pub what: String,
     #[schema(value_type = String, format = DateTime)]
@@ -58,11 +60,11 @@ pub struct Attention {
     /// `high`, `medium` or `low`.
     pub confidence: String,
     /// Commands that help: `approvals`, `explain`, `resume`, `seen`, `show`.
-    pub can: Vec<&'static str>,
+    pub can: Vec<Cow<'static, str>>,
 }
 
 /// A sign that stands.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Evidence {
     pub what: String,
     pub source: String,
@@ -72,35 +74,35 @@ pub struct Evidence {
     pub event_id: Option<EventId>,
     pub confidence: String,
     /// What would end it.
-    pub ends: &'static str,
+    pub ends: Cow<'static, str>,
 }
 
 /// A sign that contradicts the verdict.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Overruled {
     #[serde(flatten)]
     pub evidence: Evidence,
-    pub says: &'static str,
+    pub says: Cow<'static, str>,
     pub why: String,
 }
 
 /// A status a session had.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Change)]
 pub struct StatusChange {
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
-    pub status: &'static str,
-    pub because: &'static str,
+    pub status: Cow<'static, str>,
+    pub because: Cow<'static, str>,
 }
 
 /// Three lines for people, without secrets.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Summary)]
 pub struct StatusSummary {
     pub current: String,
     pub recent: Option<String>,
     /// Whose words those are: `heuristic` or `model`.
-    pub recent_origin: Option<&'static str>,
+    pub recent_origin: Option<Cow<'static, str>>,
     pub last_prompt: Option<String>,
 }

@@ -2,14 +2,13 @@
 
 use capture::argument;
 use clap::Args;
-use daemon::{ApprovalFilter, StatusTracker, approvals};
 use event::{Raw, Time};
-use host::Processes;
 use wire::Approval;
 
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
+use crate::statuses::Statuses;
 use crate::world;
 
 #[derive(Args)]
@@ -22,11 +21,8 @@ impl ApprovalsArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let environment = world::environment(None)?;
         let now = world::now();
-        let mut statuses = StatusTracker::new(journal.clone(), environment);
-        let recent = statuses.recent(&Processes::default(), now)?;
-        let pending = approvals(&journal, &recent, ApprovalFilter::Pending)?;
+        let pending = Statuses::open(&journal)?.pending_approvals()?;
         for approval in &pending {
             if output.json() {
                 output.json_line(approval)?;

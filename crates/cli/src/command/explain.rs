@@ -1,16 +1,15 @@
 //! `hansard explain`: how the status of a session was determined.
 
 use clap::Args;
-use daemon::{SessionStatus, StatusTracker, answers};
 use event::Time;
-use host::Processes;
 use projection::FactOrigin;
-use projection::status::Evidence;
+use wire::{Evidence, Status};
 
 use super::status::age;
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
+use crate::statuses::Statuses;
 use crate::world;
 
 /// Characters of a line of evidence.
@@ -29,21 +28,13 @@ impl ExplainArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let info = journal.resolve(&self.session)?;
-        let environment = world::environment(None)?;
-        let now = world::now();
-        // A fresh tracker: the answer comes from the journal and the host as they are now.
-        let status = StatusTracker::new(journal, environment).for_session(
-            info,
-            &Processes::default(),
-            now,
-        )?;
+        let status = Statuses::open(&journal)?.explain(&self.session)?;
         if output.json() {
-            output.json_line(&answers::explained(&status))?;
+            output.json_line(&status)?;
         } else {
-            print_status(&status, now, output)?;
+            print_status(&status, world::now(), output)?;
         }
-        if status.is_behind {
+        if status.behind {
             output.note("the journal is behind for this session; `hansard ingest` reads the rest");
         }
         output.flush()?;
@@ -51,53 +42,56 @@ impl ExplainArgs {
     }
 }
 
-fn print_status(status: &SessionStatus, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
-    let SessionStatus { info, verdict, summary, .. } = status;
+fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
+    let summary = &status.summary;
     let title = status.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;
-    output.line(output.styled(Style::Dim, one_line(info.id.as_str(), 80)))?;
+    output.line(output.styled(Style::Dim, one_line(status.session_id.as_str(), 80)))?;
     let head = format!(
         "{} ({}), {} confidence, for {}",
-        verdict.status.as_str(),
-        verdict.reason.as_str(),
-        verdict.confidence,
-        age(verdict.since, now),
+        status.status,
+        status.reason,
+        status.confidence,
+        age(status.since, now),
     );
     output.line(output.styled(Style::Bold, head))?;
     output.line(format!("  Current: {}", one_line(&summary.current, 120)))?;
     if let Some(recent) = &summary.recent {
-        let by =
-            if summary.recent_origin == Some(FactOrigin::Model) { " (by a model)" } else { "" };
+        let by = if summary.recent_origin.as_deref() == Some(FactOrigin::Model.as_str()) {
+            " (by a model)"
+        } else {
+            ""
+        };
         output.line(format!("  Recent{by}: {}", one_line(recent, 120)))?;
     }
     if let Some(last_prompt) = &summary.last_prompt {
         output.line(format!("  Last prompt: \"{}\"", one_line(last_prompt, 120)))?;
     }
     // Headings only where lines follow.
-    if !verdict.evidence.is_empty() {
+    if !status.evidence.is_empty() {
         output.line("because")?;
     }
-    for evidence in &verdict.evidence {
+    for evidence in &status.evidence {
         output.line(format!("  {}", format_evidence(evidence, now)))?;
         let ends = format!("    ends with {}", evidence.ends);
         output.line(output.styled(Style::Dim, ends))?;
     }
-    if !verdict.overruled.is_empty() {
+    let overruled = status.overruled.as_deref().unwrap_or_default();
+    if !overruled.is_empty() {
         output.line("although")?;
     }
-    for other in &verdict.overruled {
-        let says = other.evidence.says.as_str();
+    for other in overruled {
+        let says = &other.says;
         output.line(format!("  {} says {says}", format_evidence(&other.evidence, now)))?;
         let why = format!("    but {}", one_line(&other.why, WHAT_CHARS_MAX));
         output.line(output.styled(Style::Dim, why))?;
     }
-    let history: Vec<_> = status.state.history().collect();
+    let history = status.history.as_deref().unwrap_or_default();
     if !history.is_empty() {
         output.line("before")?;
     }
     for change in history {
-        let (status, reason) = (change.status.as_str(), change.reason.as_str());
-        output.line(format!("  {}  {status} ({reason})", change.at))?;
+        output.line(format!("  {}  {} ({})", change.at, change.status, change.because))?;
     }
     Ok(())
 }

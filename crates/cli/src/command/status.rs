@@ -5,18 +5,18 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use clap::Args;
-use daemon::{Condition, SessionStatus, StatusTracker, answers};
+use daemon::Condition;
 use event::Time;
-use host::Processes;
 use journal::Journal;
-use projection::status::Status;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use wire::Status;
 
 use super::ingest::on_signal;
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
+use crate::statuses::{Statuses, attention_kind, needs_user};
 use crate::world;
 
 /// The interval of `--watch`.
@@ -55,17 +55,15 @@ impl StatusArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let environment = world::environment(None)?;
-        let mut statuses = StatusTracker::new(journal.clone(), environment);
+        let mut statuses = Statuses::open(&journal)?;
         if !self.watch {
-            let now = world::now();
-            let listed = self.look(&mut statuses, &Processes::default(), now)?;
+            let listed = self.look(&mut statuses)?;
             if output.json() {
                 for status in &listed {
-                    output.json_line(&answers::status(status))?;
+                    output.json_line(status)?;
                 }
             } else {
-                let lines = lines(&listed, self.all, now, output);
+                let lines = lines(&listed, &statuses, self.all, output);
                 lines.iter().try_for_each(|line| output.line(line))?;
             }
             tell_behind(&listed, output);
@@ -79,24 +77,15 @@ impl StatusArgs {
         self.watch(&journal, &mut statuses, output)
     }
 
-    fn look(
-        &self,
-        statuses: &mut StatusTracker,
-        processes: &Processes,
-        now: Time,
-    ) -> Result<Vec<SessionStatus>, CliError> {
-        let listed = match self.all {
-            true => statuses.all(processes, now)?,
-            false => statuses.recent(processes, now)?,
-        };
-        Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
+    fn look(&self, statuses: &mut Statuses) -> Result<Vec<Status>, CliError> {
+        if self.all { statuses.all() } else { statuses.recent() }
     }
 
     /// Prints changes until Ctrl-C or SIGTERM.
     fn watch(
         &self,
         journal: &Journal,
-        statuses: &mut StatusTracker,
+        statuses: &mut Statuses,
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         // Room for one: the first signal ends the loop.
@@ -107,24 +96,20 @@ impl StatusArgs {
             // The send fails only if the loop has ended already.
             let _ = stop.try_send(());
         });
-        // Kept over all looks: it remembers processes between two scans.
-        let processes = Processes::default();
         let mut shown = BTreeMap::new();
         let mut printed = Vec::new();
         loop {
-            let now = world::now();
-            let listed = self.look(statuses, &processes, now)?;
+            let listed = self.look(statuses)?;
             if output.json() {
-                for status in &listed {
-                    let shape = answers::status(status);
+                for status in listed {
                     // Only what is new or differs, so that a reader can follow the stream.
-                    if shown.get(&shape.session_id) != Some(&shape) {
-                        output.json_line(&shape)?;
-                        shown.insert(shape.session_id.clone(), shape);
+                    if shown.get(&status.session_id) != Some(&status) {
+                        output.json_line(&status)?;
+                        shown.insert(status.session_id.clone(), status);
                     }
                 }
             } else {
-                let mut lines = lines(&listed, self.all, now, output);
+                let mut lines = lines(&listed, statuses, self.all, output);
                 lines.extend(condition(journal));
                 // An unchanged screen is not drawn again: it would flicker.
                 if lines != printed {
@@ -152,20 +137,18 @@ pub(super) fn condition(journal: &Journal) -> Option<String> {
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }
 
-pub(super) fn group(status: &SessionStatus) -> &'static str {
-    match status.verdict.status {
-        _ if status.needs_you() => "needs you",
-        // An approval is always for the user, also where attention knows no more of it.
-        Status::WaitingApproval => "needs you",
-        Status::Running => "running",
-        Status::Waiting => "waiting",
-        Status::Idle => "idle",
-        Status::Unknown => "unknown",
-        Status::Exited => "exited",
+pub(super) fn group(status: &Status) -> &'static str {
+    // An approval is always for the user, also where attention knows no more of it.
+    if needs_user(status) || status.status == "waiting_approval" {
+        return "needs you";
     }
+    let mut groups = GROUPS.iter().map(|(name, _)| *name);
+    // A word that only a later version of the daemon knows counts as unknown.
+    groups.find(|name| *name == status.status).unwrap_or("unknown")
 }
 
-fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &CliOutput) -> Vec<String> {
+fn lines(listed: &[Status], statuses: &Statuses, all: bool, output: &CliOutput) -> Vec<String> {
+    let now = world::now();
     let ids = short_ids(listed);
     let mut lines = Vec::new();
     for (name, style) in GROUPS {
@@ -173,7 +156,7 @@ fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &CliOutput) -> 
             listed.iter().zip(&ids).filter(|(status, _)| group(status) == *name).collect();
         // The most urgent first. Sessions that need no attention keep their order behind them.
         members.sort_by_key(|(status, _)| match &status.attention {
-            Some(attention) => (false, Some(attention.urgency())),
+            Some(attention) => (false, Some((attention_kind(status), attention.since))),
             None => (true, None),
         });
         if members.is_empty() || *name == "exited" && !all {
@@ -182,7 +165,8 @@ fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &CliOutput) -> 
         let shown = if all { members.len() } else { GROUP_MAX };
         lines.push(output.styled(*style, format!("{name} ({})", members.len())));
         for (status, id) in members.iter().take(shown) {
-            lines.push(line(status, id, now, output));
+            let place = statuses.place(status);
+            lines.push(line(status, last_part(place.as_deref()), id, now, output));
         }
         if members.len() > shown {
             let more = format!("  … and {} more", members.len() - shown);
@@ -195,13 +179,13 @@ fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &CliOutput) -> 
     lines
 }
 
-fn line(status: &SessionStatus, id: &str, now: Time, output: &CliOutput) -> String {
+fn line(status: &Status, place: &str, id: &str, now: Time, output: &CliOutput) -> String {
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
     let line = format!(
         "  {:<9} {:<16} {:>4}  {}  {}  {}",
-        one_line(&status.info.provider, 9),
-        one_line(place(status), 16),
-        age(status.verdict.since, now),
+        one_line(&status.provider, 9),
+        one_line(place, 16),
+        age(status.since, now),
         one_line(&status.summary.current, 60),
         output.styled(Style::Dim, one_line(title, 40)),
         output.styled(Style::Dim, one_line(id, 40)),
@@ -210,13 +194,13 @@ fn line(status: &SessionStatus, id: &str, now: Time, output: &CliOutput) -> Stri
 }
 
 /// Returns the last part of a session's project or folder.
-pub(super) fn place(status: &SessionStatus) -> &str {
-    let place = status.project.as_deref().or(status.info.cwd.as_deref()).unwrap_or("-");
+pub(super) fn last_part(place: Option<&str>) -> &str {
+    let place = place.unwrap_or("-");
     place.rsplit('/').next().unwrap_or(place)
 }
 
 /// Returns the providers' ids, each as short as it stays unique.
-fn short_ids(listed: &[SessionStatus]) -> Vec<String> {
+fn short_ids(listed: &[Status]) -> Vec<String> {
     let ids: Vec<&str> = listed.iter().map(display_id).collect();
     let shared = |one: &str, other: &str| {
         // By characters, so that no cut falls inside one.
@@ -231,8 +215,8 @@ fn short_ids(listed: &[SessionStatus]) -> Vec<String> {
     ids.iter().enumerate().map(short).collect()
 }
 
-fn display_id(status: &SessionStatus) -> &str {
-    status.info.provider_session_id.as_deref().unwrap_or(status.info.id.as_str())
+fn display_id(status: &Status) -> &str {
+    status.provider_session_id.as_deref().unwrap_or(status.session_id.as_str())
 }
 
 /// Formats an age for people.
@@ -248,8 +232,8 @@ pub(super) fn age(since: Time, now: Time) -> String {
 }
 
 /// Notes that the status is old, because the journal is not being filled.
-fn tell_behind(listed: &[SessionStatus], output: &mut CliOutput) {
-    let behind = listed.iter().filter(|status| status.is_behind).count();
+fn tell_behind(listed: &[Status], output: &mut CliOutput) {
+    let behind = listed.iter().filter(|status| status.behind).count();
     if behind > 0 {
         output.note(format!(
             "the journal is behind for {behind} of these; `hansard ingest` reads the rest"

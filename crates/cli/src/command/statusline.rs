@@ -1,14 +1,13 @@
 //! `hansard statusline`: counts of sessions in one line, for a prompt or tmux.
 
 use clap::Args;
-use daemon::{SessionStatus, StatusTracker};
-use host::Processes;
-use projection::status::Status;
 use serde::Serialize;
+use wire::Status;
 
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
+use crate::statuses::{Statuses, needs_user};
 use crate::world;
 
 /// Print how many sessions need you, run and wait, in one line; nothing if there are none.
@@ -29,9 +28,7 @@ impl StatuslineArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let mut statuses = StatusTracker::new(journal, world::environment(None)?);
-        let listed = statuses.recent(&Processes::default(), world::now())?;
-        let counts = CountsShape::count_sessions(listed.iter().filter(|status| status.is_listed()));
+        let counts = CountsShape::count_sessions(&Statuses::open(&journal)?.recent()?);
         match output.json() {
             true => output.json_line(&counts)?,
             false => output.line(counts.format_line())?,
@@ -42,13 +39,13 @@ impl StatuslineArgs {
 }
 
 impl CountsShape {
-    fn count_sessions<'a>(listed: impl Iterator<Item = &'a SessionStatus>) -> CountsShape {
+    fn count_sessions(listed: &[Status]) -> CountsShape {
         let mut counts = CountsShape::default();
         for status in listed {
-            match status.verdict.status {
-                _ if status.needs_you() => counts.needs_you += 1,
-                Status::Running => counts.running += 1,
-                Status::Waiting => counts.waiting += 1,
+            match status.status.as_ref() {
+                _ if needs_user(status) => counts.needs_you += 1,
+                "running" => counts.running += 1,
+                "waiting" => counts.waiting += 1,
                 _ => {}
             }
         }

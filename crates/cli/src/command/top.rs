@@ -12,18 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use daemon::{ResumeCommand, SessionStatus, StatusTracker, answers, prices};
+use daemon::{ResumeCommand, answers, prices};
 use event::{SessionId, Time};
-use host::Processes;
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
 use projection::{FactOrigin, Facts};
 use signal_hook::consts::SIGTERM;
 use views::load_current;
+use wire::Status;
 
-use super::status::{GROUPS, age, condition, group, place};
+use super::status::{GROUPS, age, condition, group, last_part};
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, escape_controls, format_money, one_line};
+use crate::statuses::Statuses;
 use crate::world;
 use paint::{Theme, paint_screen};
 use screen::{Input, Screen};
@@ -73,13 +74,13 @@ impl TopArgs {
                 .hint("`hansard status --watch` prints what has changed"));
         }
         let journal = world::journal_to_read(global, output)?;
-        let statuses = StatusTracker::new(journal.clone(), world::environment(None)?);
+        let statuses = Statuses::open(&journal)?;
         let has_ended = Arc::new(AtomicBool::new(false));
         // SIGHUP keeps its default: when the terminal is gone there is nothing to restore.
         signal_hook::flag::register(SIGTERM, Arc::clone(&has_ended))?;
         let theme = Theme { has_colors: output.has_colors() };
-        let (processes, state) = (Processes::default(), TopState::new(world::now()));
-        let mut top_loop = TopLoop { all: self.all, journal, statuses, processes, state };
+        let state = TopState::new(world::now());
+        let mut top_loop = TopLoop { all: self.all, journal, statuses, state };
         // Before the screen opens: an error is then printed on the normal one.
         top_loop.refresh_rows()?;
         let mut screen = Screen::enter(output.writer(), self.mouse)?;
@@ -92,8 +93,7 @@ impl TopArgs {
 struct TopLoop {
     all: bool,
     journal: Journal,
-    statuses: StatusTracker,
-    processes: Processes,
+    statuses: Statuses,
     state: TopState,
 }
 
@@ -135,15 +135,9 @@ impl TopLoop {
     /// Checks all sessions.
     fn refresh_rows(&mut self) -> Result<(), CliError> {
         let now = world::now();
-        let listed = match self.all {
-            true => self.statuses.all(&self.processes, now)?,
-            false => self.statuses.recent(&self.processes, now)?,
-        };
-        let mut rows: Vec<SessionRow> = listed
-            .iter()
-            .filter(|status| status.is_listed())
-            .map(|status| session_row(status, now))
-            .collect();
+        let listed = if self.all { self.statuses.all()? } else { self.statuses.recent()? };
+        let row = |status: &Status| session_row(status, &self.statuses, now);
+        let mut rows: Vec<SessionRow> = listed.iter().map(row).collect();
         // `--all` alone shows sessions that have exited.
         rows.retain(|row| self.all || row.group != "exited");
         // A stable sort: inside a group the order by activity stays.
@@ -289,53 +283,54 @@ impl TopLoop {
     }
 
     fn jump_to_pane(&mut self, id: &SessionId) -> Result<(), CliError> {
-        let info = self.journal.stat(id)?;
-        let status = self.statuses.for_session(info, &self.processes, world::now())?;
-        self.state.note = Some(pane::switch_to_terminal(status.verdict.pid));
+        let status = self.statuses.explain(id.as_str())?;
+        self.state.note = Some(pane::switch_to_terminal(status.pid));
         Ok(())
     }
 }
 
 /// Builds the list row of a session.
-fn session_row(status: &SessionStatus, now: Time) -> SessionRow {
+fn session_row(status: &Status, statuses: &Statuses, now: Time) -> SessionRow {
+    let place = statuses.place(status);
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
     SessionRow {
-        id: status.info.id.clone(),
+        id: status.session_id.clone(),
         group: group(status),
-        provider: one_line(&status.info.provider, 20),
-        place: one_line(place(status), 40),
-        since: status.verdict.since,
+        provider: one_line(&status.provider, 20),
+        place: one_line(last_part(place.as_deref()), 40),
+        since: status.since,
         current: one_line(&status.summary.current, 200),
         title: one_line(title, 200),
-        detail: detail_lines(status, now),
+        detail: detail_lines(status, place.as_deref(), now),
     }
 }
 
 /// Builds the details: status, evidence, recent work and last prompt.
-fn detail_lines(status: &SessionStatus, now: Time) -> Vec<Detail> {
+fn detail_lines(status: &Status, place: Option<&str>, now: Time) -> Vec<Detail> {
     let mut lines = Vec::new();
     let mut add = |weight, text: String| {
         lines.push(Detail { weight, text: one_line(&text, DETAIL_CHARS_MAX) });
     };
-    let SessionStatus { verdict, summary, info, .. } = status;
-    let (doing, reason) = (verdict.status.as_str(), verdict.reason.as_str());
-    let since = age(verdict.since, now);
-    add(Weight::Head, format!("{doing} ({reason}) for {since}, {} confidence", verdict.confidence));
+    let Status { status: doing, reason, confidence, summary, .. } = status;
+    let since = age(status.since, now);
+    add(Weight::Head, format!("{doing} ({reason}) for {since}, {confidence} confidence"));
     add(Weight::Plain, format!("now: {}", summary.current));
     if let Some(recent) = &summary.recent {
-        let by =
-            if summary.recent_origin == Some(FactOrigin::Model) { " (by a model)" } else { "" };
+        let by = if summary.recent_origin.as_deref() == Some(FactOrigin::Model.as_str()) {
+            " (by a model)"
+        } else {
+            ""
+        };
         add(Weight::Plain, format!("lately{by}: {recent}"));
     }
     if let Some(prompt) = &summary.last_prompt {
         add(Weight::Plain, format!("asked: {prompt}"));
     }
-    for evidence in &verdict.evidence {
+    for evidence in &status.evidence {
         let at = age(evidence.at, now);
         add(Weight::Aside, format!("because {} [{}, {at} ago]", evidence.what, evidence.source));
     }
-    let cwd = info.cwd.as_deref().unwrap_or("-");
-    add(Weight::Aside, format!("{} in {cwd}", info.id));
+    add(Weight::Aside, format!("{} in {}", status.session_id, place.unwrap_or("-")));
     lines
 }
 

@@ -4,6 +4,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::World;
 
+use crate::up::up;
 use crate::{empty, import, json as lines};
 
 /// A session of Claude whose last turn is open, begun when the clock of this machine says so.
@@ -142,4 +143,29 @@ fn watch_prints_each_change_once() {
     register(&world, "77778888", "idle");
     let second: Value = serde_json::from_str(&watcher.line().unwrap()).unwrap();
     assert_eq!(second["status"], "waiting");
+}
+
+#[test]
+fn command_asks_the_daemon_that_runs() {
+    let world = empty();
+    import(&world, &session("99990000", &[]));
+    register(&world, "99990000", "waiting");
+    let elsewhere = world.home().join("elsewhere");
+    // Its own look would find no list of Claude there, and so no process of the session.
+    let ask = |words: &[&str]| {
+        let mut command = world.command(words);
+        command.env("CLAUDE_CONFIG_DIR", &elsewhere);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let found = |said: String| -> Value { serde_json::from_str(said.trim_end()).unwrap() };
+    assert_ne!(found(ask(&["--json", "status"]))["status"], "waiting_approval");
+    let daemon = up(&world);
+    let status = found(ask(&["--json", "status"]));
+    assert_eq!((&status["status"], &status["behind"]), (&json!("waiting_approval"), &json!(false)));
+    assert_eq!(found(ask(&["--json", "explain", "99990000"]))["status"], "waiting_approval");
+    assert_eq!(found(ask(&["--json", "approvals"]))["state"], "pending");
+    assert_eq!(ask(&["statusline"]), "1 needs you\n");
+    assert!(ask(&["status"]).starts_with("needs you (1)\n  claude    app"));
+    assert_eq!(daemon.terminate().code, Some(0));
+    assert_eq!(ask(&["statusline"]), "\n");
 }

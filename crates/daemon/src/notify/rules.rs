@@ -4,6 +4,7 @@
 //! restarts, as long as the list of sent notices holds it. Another cause of the same session and rule
 //! waits for some minutes. In quiet hours nothing is sent.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use event::{SessionId, Time};
@@ -107,7 +108,7 @@ pub(super) struct SessionActivity {
     pub project: Option<String>,
     pub current: String,
     /// What it needs from the user, and since when.
-    pub needs: Option<(&'static str, Time)>,
+    pub needs: Option<(Cow<'static, str>, Time)>,
     pub is_running: bool,
     /// Since when it runs or waits.
     pub since: Time,
@@ -173,7 +174,7 @@ impl NoticeTracker {
                 // The first look sets the start; a turn that asked and runs on keeps it.
                 self.running.entry(activity.session.clone()).or_insert(activity.since);
             // Waiting for the user does not end the turn: it runs on after the answer.
-            } else if activity.needs.is_none_or(|(what, _)| what == FAILED) {
+            } else if activity.needs.as_ref().is_none_or(|(what, _)| what == FAILED) {
                 // A failed turn is over; the rule for needs reports it.
                 let begun = self.running.remove(&activity.session);
                 ran_since = begun.filter(|_| activity.needs.is_none());
@@ -186,7 +187,11 @@ impl NoticeTracker {
                     until.nanos() - since.nanos() >= i128::from(rule.seconds) * 1_000_000_000
                 };
                 let cause = match rule.when {
-                    NotifyWhen::NeedsYou => activity.needs.filter(|(_, since)| lasted(*since, now)),
+                    NotifyWhen::NeedsYou => {
+                        let needs = activity.needs.as_ref();
+                        let needs = needs.filter(|(_, since)| lasted(*since, now));
+                        needs.map(|(what, since)| (what.as_ref(), *since))
+                    }
                     NotifyWhen::TurnEnded => {
                         // Until the turn ended, not until now: the notifier may look much later.
                         let long = ran_since.filter(|since| lasted(*since, activity.since));
@@ -277,8 +282,8 @@ mod tests {
             project: Some("app".to_owned()),
             current: word.to_owned(),
             needs: match word {
-                "asks" => Some(("question", at_second(since))),
-                "failed" => Some((FAILED, at_second(since))),
+                "asks" => Some(("question".into(), at_second(since))),
+                "failed" => Some((FAILED.into(), at_second(since))),
                 _ => None,
             },
             is_running: word == "runs",
@@ -336,8 +341,10 @@ mod tests {
         for second in 0..2_000 {
             // A failed turn is waited for, and idle two minutes later: the failure is the same.
             let since = if second < 120 { 0 } else { 120 };
-            let failed =
-                SessionActivity { needs: Some(("failed", at_second(0))), ..doing("failed", since) };
+            let failed = SessionActivity {
+                needs: Some((FAILED.into(), at_second(0))),
+                ..doing("failed", since)
+            };
             told.extend(watch.apply_rules(&[failed], &wanted, at_second(second), &Zone::UTC));
         }
         assert_eq!(told.len(), 1);

@@ -74,9 +74,9 @@ fn request_without_event(status: &SessionStatus) -> Option<wire::Approval> {
         risk: None,
         requested_at: evidence.at,
         expires_at: None,
-        state: "pending",
+        state: "pending".into(),
         decision: None,
-        delivered: "none",
+        delivered: "none".into(),
         source: evidence.source.clone(),
         confidence: evidence.confidence.to_string(),
     })
@@ -134,9 +134,9 @@ fn approval(
         risk: Some(risk.as_str().to_owned()),
         requested_at: draft.created_at,
         expires_at: asked.expires_at,
-        state,
+        state: state.into(),
         decision,
-        delivered: "none",
+        delivered: "none".into(),
         source: draft.source.to_string(),
         confidence: draft.confidence.to_string(),
     }

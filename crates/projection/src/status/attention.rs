@@ -35,6 +35,20 @@ pub struct Attention {
 }
 
 impl AttentionKind {
+    pub const ALL: [AttentionKind; 6] = [
+        AttentionKind::RiskyApproval,
+        AttentionKind::Approval,
+        AttentionKind::Question,
+        AttentionKind::Failed,
+        AttentionKind::Stuck,
+        AttentionKind::Finished,
+    ];
+
+    /// The kind with this name.
+    pub fn parse(name: &str) -> Option<AttentionKind> {
+        AttentionKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             AttentionKind::RiskyApproval => "risky_approval",
