@@ -96,7 +96,7 @@ impl HookInstall<'_> {
             let text = text.unwrap_or_default();
             if hooks.form == HookForm::Plugin {
                 // The user may have a plugin of the same name; it is never overwritten.
-                if !text.trim().is_empty() && !plugin::is_ours(text) {
+                if !jsonc::is_blank(text) && !plugin::is_ours(text) {
                     return Err(EntriesError::NotOurs);
                 }
                 let text = plugin::text(&command, hooks.events);

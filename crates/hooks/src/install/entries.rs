@@ -60,7 +60,7 @@ struct OwnEntry {
 impl Entries<'_> {
     /// Finds our entries.
     pub(super) fn find_own(&self, text: &str) -> Result<InstalledHooks, EntriesError> {
-        if text.trim().is_empty() {
+        if jsonc::is_blank(text) {
             return Ok(InstalledHooks::default());
         }
         let root = self.parse(text)?;
@@ -80,7 +80,7 @@ impl Entries<'_> {
     /// The text with an entry of ours for every event. `command` is the part before the event.
     pub(super) fn install(&self, text: &str, command: &str) -> Result<ChangedText, EntriesError> {
         // A blank file counts as none; its blanks stay, so that a removal gives them back.
-        if text.trim().is_empty() {
+        if jsonc::is_blank(text) {
             let made = vec![String::new()];
             return Ok(ChangedText { text: format!("{text}{}", self.new_file(command)), made });
         }
@@ -120,7 +120,7 @@ impl Entries<'_> {
         text: &str,
         made: Option<&[String]>,
     ) -> Result<String, EntriesError> {
-        if text.trim().is_empty() {
+        if jsonc::is_blank(text) {
             return Ok(text.to_owned());
         }
         let mut text = text.to_owned();

@@ -130,8 +130,16 @@ impl Node {
         let inside = &text[self.span.start + 1..self.span.end - 1];
         // A container without a line break is as the user wrote it: `{}`. We always write several
         // lines.
-        is_empty && inside.contains('\n') && inside.trim().is_empty()
+        is_empty && inside.contains('\n') && is_blank(inside)
     }
+}
+
+/// Blanks of JSON. Unicode has more, and a text with one of those is no JSON.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
+/// Whether a text has nothing but blanks.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.trim_matches(BLANKS).is_empty()
 }
 
 /// Parses a text.
@@ -260,10 +268,13 @@ impl Style {
             _ => "\n",
         };
         // Lines that begin with a name show the indentation; those of comments may have any.
-        let indents = text.lines().filter(|line| line.trim_start().starts_with('"'));
-        let indent = indents.map(|line| &line[..line.len() - line.trim_start().len()]);
+        // A line inside a comment may look like one and begin with blanks that JSON does not have.
+        let indents = text.lines().filter_map(|line| {
+            let rest = line.trim_start_matches(BLANKS);
+            rest.starts_with('"').then(|| &line[..line.len() - rest.len()])
+        });
         // The least indentation is that of the first level.
-        let unit = indent.filter(|indent| !indent.is_empty()).min_by_key(|indent| indent.len());
+        let unit = indents.filter(|indent| !indent.is_empty()).min_by_key(|indent| indent.len());
         Style { unit: unit.unwrap_or("  ").to_owned(), newline }
     }
 }
@@ -428,7 +439,7 @@ fn tokens(text: &str, from: usize, to: usize) -> impl Iterator<Item = Range<usiz
     let mut at = from;
     std::iter::from_fn(move || {
         let rest = text.get(at..to)?;
-        at += rest.len() - rest.trim_start().len();
+        at += rest.len() - rest.trim_start_matches(BLANKS).len();
         let rest = text.get(at..to).filter(|rest| !rest.is_empty())?;
         // Between two items only commas and comments stand, as the parser has checked.
         let length = match rest.starts_with('/') {
@@ -454,7 +465,7 @@ fn find_comma(text: &str, from: usize, to: usize) -> Option<usize> {
 fn indent_before(text: &str, at: usize) -> Option<&str> {
     let start = text[..at].rfind('\n')? + 1;
     let before = &text[start..at];
-    before.trim().is_empty().then_some(before)
+    is_blank(before).then_some(before)
 }
 
 /// The indentation of the line of an offset.
@@ -504,6 +515,8 @@ mod tests {
         check("{\n  \"a\": 1 // why\n}", "{\n  \"a\": 1, // why\n  \"new\": 1\n}");
         check("{\n  // empty\n}", "{\n  // empty\n  \"new\": 1\n}");
         check("{ /* , */ }", "{ /* , */\n  \"new\": 1 }");
+        // What looks like a member inside a comment is indented by a blank that JSON does not have.
+        check("/*\n\u{a0}\"a\"\n*/{}", "/*\n\u{a0}\"a\"\n*/{\n  \"new\": 1}");
     }
 
     #[test]

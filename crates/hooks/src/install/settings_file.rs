@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::HookInstallError;
 use super::entries::{ChangedText, EntriesError};
+use super::jsonc::is_blank;
 use crate::spool_dir::is_older;
 
 /// How often a change is retried because another program changed the file first.
@@ -161,7 +162,7 @@ impl SettingsFile<'_> {
             self.read_manifests().into_iter().find(|(_, entry)| entry.action == Action::Install);
         let (folder, entry) = first?;
         let text = fs::read_to_string(folder.join(entry.copy?)).ok()?;
-        text.trim().is_empty().then_some(text)
+        is_blank(&text).then_some(text)
     }
 
     /// Replaces the text, or removes the file; `false` if another program changed it meanwhile.

@@ -42,6 +42,10 @@ fn extreme_settings_come_back() {
         "{\"a\": \"raw\ttab\"}".to_owned(),
         "\u{feff}\u{feff}{}".to_owned(),
         "\0{}".to_owned(),
+        // Blanks of Unicode that JSON does not have.
+        "\u{c}".to_owned(),
+        "\n\u{a0}".to_owned(),
+        "/*\n\u{a0}\"a\": 1\n*/{}".to_owned(),
     ] {
         settings::check(text.as_bytes());
     }
