@@ -157,14 +157,9 @@ impl SourceWalk<'_> {
     fn list_folder(&mut self, folder: &Path, depth: usize, links: usize) {
         let relative = self.relative(folder).unwrap_or(folder);
         if self.agent.recognise(relative).is_some() {
-            self.warnings.push(Warning {
-                kind: WarningKind::Unreadable,
-                provider: self.agent.provider(),
-                version: None,
-                path: Some(folder.to_owned()),
-                message: "it is a folder that has the name of a transcript".to_owned(),
-                count: 1,
-            });
+            let message = "it is a folder that has the name of a transcript";
+            let provider = self.agent.provider();
+            self.warnings.push(Warning::new(WarningKind::Unreadable, provider, folder, message));
         }
         if depth > 0 {
             self.walk_folder(folder, depth - 1, links);
@@ -179,14 +174,9 @@ impl SourceWalk<'_> {
         };
         // Otherwise a link could bring any file of the machine into the record.
         if !target.starts_with(&self.root.path) {
-            self.warnings.push(Warning {
-                kind: WarningKind::LeadsOut,
-                provider: self.agent.provider(),
-                version: None,
-                path: Some(path),
-                message: "the link leads out of the agent's folder and is not followed".to_owned(),
-                count: 1,
-            });
+            let message = "the link leads out of the agent's folder and is not followed";
+            let provider = self.agent.provider();
+            self.warnings.push(Warning::new(WarningKind::LeadsOut, provider, path, message));
         } else if target.is_file() {
             self.add_file(path, None);
         } else if depth > 0 && links < LINKS_MAX {
@@ -260,19 +250,6 @@ impl SourceWalk<'_> {
     fn add_warning(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             self.warnings.push(Warning::unreadable(self.agent.provider(), path, error));
-        }
-    }
-}
-
-impl Warning {
-    pub(crate) fn unreadable(provider: &'static str, path: &Path, error: &io::Error) -> Warning {
-        Warning {
-            kind: WarningKind::Unreadable,
-            provider,
-            version: None,
-            path: Some(path.to_owned()),
-            message: error.to_string(),
-            count: 1,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Errors that end a pass, and warnings that do not.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::sink::SinkError;
 
@@ -45,6 +46,23 @@ pub enum WarningKind {
     NotWatched,
     /// A file in the signals folder that is no signal or could not be used.
     Signal,
+}
+
+impl Warning {
+    /// One warning about a file or a folder of an agent.
+    pub(crate) fn new(
+        kind: WarningKind,
+        provider: &'static str,
+        path: impl Into<PathBuf>,
+        message: impl Into<String>,
+    ) -> Warning {
+        let (path, message) = (Some(path.into()), message.into());
+        Warning { kind, provider, version: None, path, message, count: 1 }
+    }
+
+    pub(crate) fn unreadable(provider: &'static str, path: &Path, error: &io::Error) -> Warning {
+        Warning::new(WarningKind::Unreadable, provider, path, error.to_string())
+    }
 }
 
 impl WarningKind {

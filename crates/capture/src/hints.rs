@@ -82,29 +82,16 @@ pub(crate) fn not_watched(provider: &'static str, root: &Path, error: &notify::E
         }
         _ => "",
     };
-    Warning {
-        kind: WarningKind::NotWatched,
-        provider,
-        version: None,
-        path: Some(root.to_owned()),
-        message: format!(
-            "it cannot be watched ({error}) and is looked at every few seconds{remedy}"
-        ),
-        count: 1,
-    }
+    let message =
+        format!("it cannot be watched ({error}) and is looked at every few seconds{remedy}");
+    Warning::new(WarningKind::NotWatched, provider, root, message)
 }
 
 /// The warning about a watched folder, if the system does not announce all changes in it.
 pub(crate) fn missing_out(provider: &'static str, root: &Path) -> Warning {
-    Warning {
-        kind: WarningKind::NotWatched,
-        provider,
-        version: None,
-        path: Some(root.to_owned()),
-        message: "the system does not tell of all changes there; it is looked at every few seconds"
-            .to_owned(),
-        count: 1,
-    }
+    let message =
+        "the system does not tell of all changes there; it is looked at every few seconds";
+    Warning::new(WarningKind::NotWatched, provider, root, message)
 }
 
 #[cfg(test)]

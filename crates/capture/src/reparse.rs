@@ -390,12 +390,6 @@ fn merge_threads(
 }
 
 fn not_kept(source: &Source) -> Warning {
-    Warning {
-        kind: WarningKind::Unreadable,
-        provider: source.provider,
-        version: None,
-        path: Some(source.path.clone()),
-        message: "nothing was kept of it that could be read again; it stays as it is".to_owned(),
-        count: 1,
-    }
+    let message = "nothing was kept of it that could be read again; it stays as it is";
+    Warning::new(WarningKind::Unreadable, source.provider, &source.path, message)
 }

@@ -144,13 +144,27 @@ impl Ingester<'_> {
             return Ok(SignalOutcome::Done);
         }
         drafts.iter_mut().for_each(|draft| mark_signal(draft, signal.message));
+        self.put_from_hook(agent, (key, checkpoint, recorded), drafts, sink, summary)?;
+        Ok(SignalOutcome::Done)
+    }
+
+    /// Puts events that a hook reported, and waits until they are durable. The checkpoint changes
+    /// what is known of the session; the source is not read further.
+    pub(crate) fn put_from_hook(
+        &self,
+        agent: &dyn Agent,
+        (key, checkpoint, recorded): RecordedCheckpoint,
+        mut drafts: Vec<Draft>,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
         admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
         summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
+        let path = checkpoint.path;
         sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
-        sink.settle().map_err(CaptureError::Unrecorded)?;
-        Ok(SignalOutcome::Done)
+        sink.settle().map_err(CaptureError::Unrecorded)
     }
 }
 

@@ -488,18 +488,12 @@ pub(crate) fn is_whole_json(bytes: &[u8]) -> bool {
 }
 
 fn too_long_warning(source: &Source, length: u64) -> Warning {
-    Warning {
-        kind: WarningKind::TooLong,
-        provider: source.provider,
-        version: None,
-        path: Some(source.path.clone()),
-        message: format!(
-            "a line of {} MiB is longer than the {} MiB that are understood; it is kept as it is",
-            mebibytes(length),
-            mebibytes(RECORD_BYTES_MAX as u64),
-        ),
-        count: 1,
-    }
+    let message = format!(
+        "a line of {} MiB is longer than the {} MiB that are understood; it is kept as it is",
+        mebibytes(length),
+        mebibytes(RECORD_BYTES_MAX as u64),
+    );
+    Warning::new(WarningKind::TooLong, source.provider, &source.path, message)
 }
 
 /// Whether a record differs from the file. A read that races with a truncation can return zeros for
@@ -529,17 +523,9 @@ fn is_text_so_far(line: &[u8]) -> bool {
 }
 
 fn endless_warning(source: &Source, length: u64) -> Warning {
-    Warning {
-        kind: WarningKind::TooLong,
-        provider: source.provider,
-        version: None,
-        path: Some(source.path.clone()),
-        message: format!(
-            "its last line has {} MiB and no end; it is left where it is",
-            mebibytes(length)
-        ),
-        count: 1,
-    }
+    let message =
+        format!("its last line has {} MiB and no end; it is left where it is", mebibytes(length));
+    Warning::new(WarningKind::TooLong, source.provider, &source.path, message)
 }
 
 fn mebibytes(bytes: u64) -> u64 {
@@ -547,27 +533,16 @@ fn mebibytes(bytes: u64) -> u64 {
 }
 
 fn torn_warning(source: &Source, length: u64) -> Warning {
-    Warning {
-        kind: WarningKind::Torn,
-        provider: source.provider,
-        version: None,
-        path: Some(source.path.clone()),
-        message: format!("its last line, of {length} bytes, was never finished; it is kept"),
-        count: 1,
-    }
+    let message = format!("its last line, of {length} bytes, was never finished; it is kept");
+    Warning::new(WarningKind::Torn, source.provider, &source.path, message)
 }
 
 fn not_text_warning(source: &Source, count: u64) -> Warning {
     let (lines, hold, they) =
         if count == 1 { ("line", "holds", "it is") } else { ("lines", "hold", "they are") };
-    Warning {
-        kind: WarningKind::NotText,
-        provider: source.provider,
-        version: None,
-        path: Some(source.path.clone()),
-        message: format!("{count} {lines} {hold} bytes that are no text; {they} kept"),
-        count,
-    }
+    let message = format!("{count} {lines} {hold} bytes that are no text; {they} kept");
+    let warning = Warning::new(WarningKind::NotText, source.provider, &source.path, message);
+    Warning { count, ..warning }
 }
 
 /// The text of a file beside a source; `None` for one outside the source's root.

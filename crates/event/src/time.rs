@@ -65,6 +65,11 @@ impl Time {
         i128::from(self.secs) * NANOS_PER_SEC + i128::from(self.nanos)
     }
 
+    /// Returns the milliseconds up to a later instant; 0 if it is not later.
+    pub fn millis_until(self, later: Time) -> u64 {
+        u64::try_from((later.nanos() - self.nanos()) / 1_000_000).unwrap_or(0)
+    }
+
     /// Splits the instant into microseconds since 1970 and remaining nanoseconds, as stores keep
     /// it: the microseconds fit one 64-bit column.
     pub fn micros_and_rest(self) -> (i64, u16) {

@@ -85,19 +85,17 @@ impl Ingest<'_> {
         stop: &StopFlag,
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
-        let _claim = self.claim_reading()?;
-        let views = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
-        let mut read = pump.ingest_all(&mut recorder, tell)?;
-        // Without a daemon no queue exists; messages of hooks wait in the spool and among the
-        // signals.
-        let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
-        self.ingest_hooks(&mut hook_ingest, &pump, &mut recorder, &mut read)?;
-        // Last: files and hooks may show that a session goes on.
-        self.close_silent(&pump, &mut recorder, &mut read)?;
-        self.remove_old(self.policy.originals)?;
-        self.conclude(stop, &views, &recorder, read)
+        self.run_pass(stop, |ingester, recorder| {
+            let mut read = ingester.ingest_all(recorder, tell)?;
+            // Without a daemon no queue exists; messages of hooks wait in the spool and among the
+            // signals.
+            let mut hook_ingest = HookIngest::new(self.journal, HookQueue::default());
+            self.ingest_hooks(&mut hook_ingest, ingester, recorder, &mut read)?;
+            // Last: files and hooks may show that a session goes on.
+            self.close_silent(ingester, recorder, &mut read)?;
+            self.remove_old(self.policy.originals)?;
+            Ok(read)
+        })
     }
 
     /// Reads everything of one agent again with the present parsers, from what was kept of it, and
@@ -108,12 +106,7 @@ impl Ingest<'_> {
         stop: &StopFlag,
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
-        let _claim = self.claim_reading()?;
-        let views = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
-        let read = pump.reparse(provider, &mut recorder, tell)?;
-        self.conclude(stop, &views, &recorder, read)
+        self.run_pass(stop, |ingester, recorder| Ok(ingester.reparse(provider, recorder, tell)?))
     }
 
     /// The right to read what agents write, for as long as it is held.
@@ -136,24 +129,24 @@ impl Ingest<'_> {
         let pause = stop.or_earlier();
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let pump =
+        let ingester =
             Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(pause.clone());
         // Handed from slice to slice: a new one would load all sources again.
-        let pump = pump.with_index(std::mem::take(known));
-        let mut read = pump.ingest_all(&mut recorder, &mut |progress| {
+        let ingester = ingester.with_index(std::mem::take(known));
+        let mut read = ingester.ingest_all(&mut recorder, &mut |progress| {
             if begun.elapsed() >= slice {
                 pause.request_stop();
             }
             tell(progress);
         })?;
         // What hooks say is news, however much history there is.
-        self.ingest_hooks(hook_ingest, &pump, &mut recorder, &mut read)?;
+        self.ingest_hooks(hook_ingest, &ingester, &mut recorder, &mut read)?;
         // Only once every source was read: an unread one may show that its session goes on.
         if !pause.is_asked() {
             // What has long been silent belongs to the history, too.
-            self.close_silent(&pump, &mut recorder, &mut read)?;
+            self.close_silent(&ingester, &mut recorder, &mut read)?;
         }
-        *known = pump.into_known();
+        *known = ingester.into_known();
         // A stop must not wait for views, which can be folded again.
         if !stop.is_asked() {
             // Facts that are not saved now are folded again by their next reader.
@@ -171,14 +164,18 @@ impl Ingest<'_> {
         })
     }
 
-    /// Counts what a pass brought and makes it searchable.
-    fn conclude(
+    /// Claims the sources, lets `read` make a pass over them, counts what it brought and makes that
+    /// searchable.
+    fn run_pass(
         &self,
         stop: &StopFlag,
-        views: &RefCell<RecordedViews>,
-        recorder: &Recorder<'_>,
-        read: IngestSummary,
+        read: impl FnOnce(&Ingester<'_>, &mut Recorder<'_>) -> Result<IngestSummary, IngestError>,
     ) -> Result<Ingested, IngestError> {
+        let _claim = self.claim_reading()?;
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
+        let ingester = Ingester::new(AGENTS, self.environment, self.clock);
+        let read = read(&ingester.with_stop_flag(stop.clone()), &mut recorder)?;
         self.journal.originals().sync().map_err(ReadError::from)?;
         views.borrow_mut().save_facts(self.journal, recorder.sessions.keys())?;
         // In portions, so that a stop takes effect between two of them.
@@ -217,8 +214,8 @@ impl Ingest<'_> {
         if self.journal.dir().is_some() {
             hook_ingest.create_dirs();
         }
-        let pump = Ingester::new(AGENTS, self.environment, self.clock);
-        let mut watch = SourceWatcher::new(pump, hook_ingest.watched_dirs().to_vec());
+        let ingester = Ingester::new(AGENTS, self.environment, self.clock);
+        let mut watch = SourceWatcher::new(ingester, hook_ingest.watched_dirs().to_vec());
         // Before the first read: a stop that comes during it must find its way.
         begun(watch.stopper(), watch.waker());
         let views = RefCell::new(RecordedViews::with_status());
@@ -226,16 +223,17 @@ impl Ingest<'_> {
             Recorder::new(self.journal, Gate::new(self.policy.clone()), &views).for_news();
         // Due at once: sessions may have fallen silent while no process watched.
         let mut upkeep_at = (self.clock)();
-        let mut hear = |pump: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
-            let now = (self.clock)();
-            if now >= upkeep_at {
-                upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
-                self.close_silent(pump, sink, summary)?;
-                // What cannot be removed now is removed the next time.
-                let _ = self.remove_old(self.policy.originals);
-            }
-            self.ingest_hooks(hook_ingest, pump, sink, summary)
-        };
+        let mut hear =
+            |ingester: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
+                let now = (self.clock)();
+                if now >= upkeep_at {
+                    upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
+                    self.close_silent(ingester, sink, summary)?;
+                    // What cannot be removed now is removed the next time.
+                    let _ = self.remove_old(self.policy.originals);
+                }
+                self.ingest_hooks(hook_ingest, ingester, sink, summary)
+            };
         let saver = ViewSaver::new(self.journal, self.clock);
         let stopper = watch.stopper();
         std::thread::scope(|scope| {
@@ -274,7 +272,7 @@ impl Ingest<'_> {
     /// Closes epochs that are over because no event comes any more.
     fn close_silent(
         &self,
-        pump: &Ingester<'_>,
+        ingester: &Ingester<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
@@ -283,7 +281,7 @@ impl Ingest<'_> {
         let (processes, around) = (Processes::default(), OnceCell::new());
         let look = || HostProbe::look(self.environment, &processes);
         let runs = |provider: &str, session: &str| around.get_or_init(look).runs(provider, session);
-        pump.close_silent(sink, summary, &runs)
+        ingester.close_silent(sink, summary, &runs)
     }
 
     /// Removes originals beyond the age or the size that the user set.
@@ -302,7 +300,7 @@ impl Ingest<'_> {
     fn ingest_hooks(
         &self,
         hook_ingest: &mut HookIngest,
-        pump: &Ingester<'_>,
+        ingester: &Ingester<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
@@ -310,6 +308,6 @@ impl Ingest<'_> {
         if self.journal.dir().is_none() {
             return Ok(());
         }
-        hook_ingest.run_pass(pump, sink, summary, (self.clock)())
+        hook_ingest.run_pass(ingester, sink, summary, (self.clock)())
     }
 }

@@ -322,8 +322,8 @@ mod tests {
         let mut recorder = Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &views);
         let environment = Environment::new(dir.path(), []);
         let clock = || Time::from_millis(1_800_000_000_000);
-        let pump = Ingester::new(AGENTS, &environment, &clock);
-        pump.ingest_all(&mut recorder, &mut |_| {}).expect("it is read");
+        let ingester = Ingester::new(AGENTS, &environment, &clock);
+        ingester.ingest_all(&mut recorder, &mut |_| {}).expect("it is read");
 
         let session = SessionId::new("claude:s1").expect("a plain id");
         let unknown = recorder.unknown_in(&session).expect("it can be asked");
@@ -441,8 +441,8 @@ mod tests {
                 Recorder::new(&self.journal, Gate::new(RecordingPolicy::default()), &views);
             let environment = Environment::new(self.home.path(), []);
             let clock = || Time::from_millis(millis);
-            let pump = Ingester::new(AGENTS, &environment, &clock);
-            pump.ingest_all(&mut recorder, &mut |_| {}).expect("it is read");
+            let ingester = Ingester::new(AGENTS, &environment, &clock);
+            ingester.ingest_all(&mut recorder, &mut |_| {}).expect("it is read");
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::{DigestFact, Topic};
 use crate::excerpt;
 use crate::tool::Deed;
-use crate::work_span::{PAUSE_MILLIS, WorkSpan, millis_between};
+use crate::work_span::{PAUSE_MILLIS, WorkSpan};
 
 /// Files, branches and pull requests that are named.
 const ENTITIES_MAX: usize = 10;
@@ -92,7 +92,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<
         for worked in worked {
             let (from, end) = (worked.stretch.from, worked.stretch.to);
             match spans.last_mut() {
-                Some(span) if to.is_some_and(|to| millis_between(to, from) < PAUSE_MILLIS) => {
+                Some(span) if to.is_some_and(|to: Time| to.millis_until(from) < PAUSE_MILLIS) => {
                     span.push(worked);
                 }
                 _ => spans.push(vec![worked]),
@@ -109,7 +109,7 @@ pub fn activities<'a>(worked: impl IntoIterator<Item = ProjectSpan<'a>>) -> Vec<
 impl Activity {
     /// Whether the last work on it is so long ago that it is over.
     pub fn is_over(&self, now: Time) -> bool {
-        millis_between(self.to, now) >= PAUSE_MILLIS
+        self.to.millis_until(now) >= PAUSE_MILLIS
     }
 }
 
@@ -141,7 +141,7 @@ fn activity(span: &[ProjectSpan<'_>]) -> Activity {
     }
     let busy: u64 = span.iter().map(|worked| worked.stretch.busy_millis).sum();
     // Sessions side by side are busy for more than the time that passed.
-    let share = (busy as f64 / millis_between(from, to).max(1) as f64).min(1.0);
+    let share = (busy as f64 / from.millis_until(to).max(1) as f64).min(1.0);
     Activity {
         facet: first.project.to_owned(),
         id: format!("{}_{}", kind.name(), first.segment),

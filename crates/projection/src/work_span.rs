@@ -102,7 +102,7 @@ impl WorkSpans {
         // A result ends the wait for a call, and a build may take longer than any pause.
         let is_pause = self.list.back().is_none_or(|last| {
             last.epoch != self.epochs.number()
-                || event.kind != Kind::ToolResult && millis_between(last.to, at) >= PAUSE_MILLIS
+                || event.kind != Kind::ToolResult && last.to.millis_until(at) >= PAUSE_MILLIS
         });
         if is_pause {
             self.is_turn_open = false;
@@ -151,7 +151,7 @@ impl WorkSpans {
 
     /// The last stretch goes on up to here.
     fn extend_last(&mut self, event: &Event) {
-        let is_its_own = |last: &WorkSpan| millis_between(last.to, event.created_at) < PAUSE_MILLIS;
+        let is_its_own = |last: &WorkSpan| last.to.millis_until(event.created_at) < PAUSE_MILLIS;
         // What only the clock says, as the end after a long silence, is not work.
         let counts = is_content(&event.kind) || self.list.back().is_some_and(is_its_own);
         let is_turn_open = self.is_turn_open;
@@ -160,7 +160,7 @@ impl WorkSpans {
             // Records arrive out of order, and time at work never runs back.
             if counts && event.created_at > last.to {
                 if is_turn_open {
-                    last.busy_millis += millis_between(last.to, event.created_at);
+                    last.busy_millis += last.to.millis_until(event.created_at);
                 }
                 last.to = event.created_at;
             }
@@ -203,9 +203,4 @@ impl WorkSpan {
 fn thing_name(thing: &str) -> Option<String> {
     let branch = thing.strip_prefix("On branch ").map(|name| format!("branch {name}"));
     branch.or_else(|| thing.strip_prefix("Pull request ").map(|number| format!("pr {number}")))
-}
-
-/// How long from one time to a later one.
-pub(crate) fn millis_between(from: Time, to: Time) -> u64 {
-    u64::try_from((to.nanos() - from.nanos()) / 1_000_000).unwrap_or(0)
 }

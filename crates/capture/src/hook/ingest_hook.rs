@@ -14,13 +14,12 @@ use serde::Serialize;
 
 use super::memory::{HookMemory, OpenQuestion, SessionMemory, StartedCall, input_hash};
 use super::{HookMap, ToolReport, hook_map};
-use crate::admission::admit;
 use crate::error::CaptureError;
 use crate::event_builder::{EventBuilder, call_line, session_id, shown_json};
 use crate::identity::EventIdentity;
 use crate::ingester::{IngestSummary, Ingester};
 use crate::signal::SignalOutcome;
-use crate::sink::{Batch, Sink};
+use crate::sink::Sink;
 use crate::source::Source;
 
 /// An event that only a hook tells.
@@ -76,12 +75,7 @@ impl Ingester<'_> {
         }
         let mut drafts = builder.finish().drafts;
         drafts.iter_mut().for_each(|draft| set_origin(draft, message));
-        admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
-        summary.count_events(agent.provider(), &drafts);
-        self.open_epochs.may_be_in(key.clone());
-        let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
-        sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
-        sink.settle().map_err(CaptureError::Unrecorded)?;
+        self.put_from_hook(agent, (key, checkpoint, recorded), drafts, sink, summary)?;
         Ok(SignalOutcome::Done)
     }
 

@@ -156,3 +156,11 @@ fn whole_second_precedes_its_fractions() {
     assert!(time("2026-03-01T12:00:00Z") < time("2026-03-01T12:00:00.5Z"));
     assert!(time("2026-03-01T12:00:00+02:00") < time("2026-03-01T11:00:00Z"));
 }
+
+#[test]
+fn millis_until_earlier_is_zero() {
+    let (early, late) = (time("2026-03-02T09:14:21.500Z"), time("2026-03-02T09:14:23.250999Z"));
+    assert_eq!(early.millis_until(late), 1_750);
+    assert_eq!(late.millis_until(early), 0);
+    assert_eq!(late.millis_until(late), 0);
+}

@@ -185,7 +185,7 @@ impl Builder {
         let begun_at = step.begun_at.take();
         let metrics = step.metrics();
         metrics.usage = completed.usage;
-        metrics.duration_ms = begun_at.map(|begun_at| millis_between(begun_at, event.created_at));
+        metrics.duration_ms = begun_at.map(|begun_at| begun_at.millis_until(event.created_at));
     }
 
     fn add_retry(&mut self, retry: Retry) {
@@ -338,8 +338,4 @@ fn with_payload<P: Payload>(event: &Event, take: impl FnOnce(P)) -> Result<(), S
         }
         Err(BadPayload { path, why, .. }) => Err(format!("`{path}` cannot be read: {why}")),
     }
-}
-
-fn millis_between(from: Time, to: Time) -> u64 {
-    ((to.nanos() - from.nanos()) / 1_000_000).clamp(0, i128::from(u64::MAX)) as u64
 }
