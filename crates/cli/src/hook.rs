@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use capture::{Payload, has_hook_only_facts, read_hook};
 use event::HookMessage;
+use event::json::Nesting;
 use hooks::{HookReport, Undelivered};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -244,7 +245,7 @@ fn cursor_event_name(event: &str) -> String {
 fn read_stdin(bytes_max: usize) -> Vec<u8> {
     let stdin = io::stdin();
     let mut said = Vec::new();
-    let mut object = ObjectScanner::default();
+    let mut nesting = Nesting::default();
     // The usual size of a pipe on Linux: one read takes all that the agent could write.
     let mut piece = vec![0; 64 * 1024];
     let started = Instant::now();
@@ -267,7 +268,7 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
                 // agent.
                 let room = bytes_max.saturating_sub(said.len());
                 said.extend_from_slice(&piece[..count.min(room)]);
-                if object.ends_in(&piece[..count]) {
+                if piece[..count].iter().any(|byte| nesting.take_byte(*byte)) {
                     break;
                 }
                 last_read = Instant::now();
@@ -277,50 +278,4 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
         }
     }
     said
-}
-
-/// Follows the brackets of an object that arrives in pieces.
-#[derive(Default)]
-struct ObjectScanner {
-    depth: usize,
-    is_text: bool,
-    is_escaped: bool,
-}
-
-impl ObjectScanner {
-    /// Returns whether the object ends in this piece. Input that is not an object may end anywhere.
-    fn ends_in(&mut self, piece: &[u8]) -> bool {
-        for byte in piece {
-            match byte {
-                // An escape counts only inside a string, and hides one byte, such as a quote.
-                _ if self.is_escaped => self.is_escaped = false,
-                b'\\' => self.is_escaped = self.is_text,
-                b'"' => self.is_text = !self.is_text,
-                _ if self.is_text => {}
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' if self.depth <= 1 => return true,
-                b'}' | b']' => self.depth -= 1,
-                _ => {}
-            }
-        }
-        false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn object_ends_with_its_last_bracket() {
-        let text = br#" {"a": "}\"]{", "b": [{"c": "\\"}, []], "d": {}} "#;
-        let end = text.len() - 2;
-        for cut in 0..text.len() {
-            let mut object = ObjectScanner::default();
-            let (head, tail) = text.split_at(cut);
-            assert_eq!(object.ends_in(head), cut > end, "{cut}");
-            assert!(cut > end || object.ends_in(tail), "{cut}");
-        }
-        assert!(!ObjectScanner::default().ends_in(&text[..end]));
-    }
 }

@@ -4,8 +4,10 @@
 //! than decoded, and long strings are decoded no further than needed. All of it works on text that
 //! is JSON; on other text the results are wrong, but nothing panics or loops.
 
+mod cut; // truncation of long strings
 mod field; // the members of an object, without decoding values
 mod head; // members near the start of a text that may be cut off
+mod nesting; // the brackets of a text that arrives in pieces
 mod prefix; // the first characters of a string
 mod string; // decoding of strings, lone surrogates included
 mod token; // a tokenizer: brackets, names and strings
@@ -15,8 +17,10 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+pub use cut::cut_strings;
 pub use field::JsonField;
 pub use head::{number_member, string_after, string_member};
+pub use nesting::Nesting;
 pub use prefix::string_prefix;
 pub use string::replace_lone_surrogates;
 pub(crate) use string::{JsonString, decode_string, nul_replaced, without_nul};

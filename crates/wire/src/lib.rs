@@ -14,7 +14,6 @@ mod approval; // what agents ask to be allowed
 mod usage; // tokens and money
 mod search; // what was found
 mod page; // a part of a list, and of a log
-mod cut; // long texts in it
 mod live; // what is said over a WebSocket or an event stream
 mod feed; // what happened, over all sessions
 mod work; // how the work went

@@ -1,12 +1,11 @@
 //! Parts of what is long: of a list, of a log.
 
-use event::{Event, Raw, SessionId};
+use event::{Event, Raw, SessionId, json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::SessionMessage;
-use crate::cut::cut_strings;
 
 /// A part of a list, and where the next one begins.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -47,7 +46,8 @@ impl RecordedEvent {
 
     /// The event with texts of at most so many characters.
     pub fn cut(mut event: Event, chars_max: usize) -> RecordedEvent {
-        let data = cut_strings(event.data.get(), chars_max).and_then(|data| Raw::parse(data).ok());
+        let data =
+            json::cut_strings(event.data.get(), chars_max).and_then(|data| Raw::parse(data).ok());
         let long = event.text.as_ref().and_then(|text| text.char_indices().nth(chars_max));
         if data.is_none() && long.is_none() {
             return RecordedEvent::whole(&event);

@@ -14,21 +14,28 @@ pub fn string_prefix(json: &str, chars_max: usize) -> Option<String> {
     let mut end = 1;
     for _ in 0..chars_max {
         // `?` at the end of the text: a string without a closing quote is torn.
-        end += match (bytes.get(end)?, bytes.get(end + 1)) {
-            (b'"', _) => break,
-            // An escape is never cut in two: `\u` and four digits, or a backslash and one
-            // character.
-            (b'\\', Some(b'u')) => 6,
-            (b'\\', _) => 2,
-            (0..0x80, _) => 1,
-            // The first byte of a character of UTF-8 says how many follow.
-            (0x80..0xE0, _) => 2,
-            (0xE0..0xF0, _) => 3,
-            (0xF0.., _) => 4,
-        };
+        let rest = bytes.get(end..).filter(|rest| !rest.is_empty())?;
+        if rest[0] == b'"' {
+            break;
+        }
+        end += char_len(rest);
     }
     // The piece with a quote of its own is a whole JSON string.
     decode_string(&format!("{}\"", json.get(..end)?)).map(Cow::into_owned)
+}
+
+/// Returns how many bytes the first character has inside a JSON string.
+pub(super) fn char_len(bytes: &[u8]) -> usize {
+    match bytes {
+        // An escape is never cut in two: `\u` and four digits, or a backslash and one character.
+        [b'\\', b'u', ..] => 6,
+        [b'\\', ..] => 2,
+        // The first byte of a character of UTF-8 says how many follow.
+        [0xF0..=0xFF, ..] => 4,
+        [0xE0..0xF0, ..] => 3,
+        [0x80..0xE0, ..] => 2,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]

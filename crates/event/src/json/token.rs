@@ -27,6 +27,11 @@ impl<'a> Tokenizer<'a> {
     pub(crate) fn new(json: &'a str) -> Tokenizer<'a> {
         Tokenizer { json, at: 0 }
     }
+
+    /// Returns the index behind the last token.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
 }
 
 impl<'a> Iterator for Tokenizer<'a> {

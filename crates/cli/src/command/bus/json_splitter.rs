@@ -1,12 +1,14 @@
 //! Splits a stream into JSON texts, each on one line or on several.
 
+use event::json::Nesting;
+
 /// Splits a stream into JSON texts. A text ends where its first bracket is closed. A text without
 /// one ends with its line, and the caller refuses it.
 pub(super) struct JsonSplitter {
     line: u64,
     begun: Option<JsonText>,
-    depth: usize,
-    state: SplitState,
+    /// Set while the text has an open bracket.
+    nesting: Option<Nesting>,
 }
 
 /// A text on one line: line breaks between its parts became spaces.
@@ -17,20 +19,9 @@ pub(super) struct JsonText {
     pub(super) bytes: Vec<u8>,
 }
 
-// Outside ── { or [ first ──▶ Inside ── " ──▶ Quoted ── \ ──▶ Escaped
-//    ▲                         │  ▲             │ ▲               │
-//    └───── last bracket ──────┘  └───── " ─────┘ └── any byte ───┘
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SplitState {
-    Outside,
-    Inside,
-    Quoted,
-    Escaped,
-}
-
 impl JsonSplitter {
     pub(super) fn new() -> JsonSplitter {
-        JsonSplitter { line: 1, begun: None, depth: 0, state: SplitState::Outside }
+        JsonSplitter { line: 1, begun: None, nesting: None }
     }
 
     /// Takes a piece of the stream; returns the texts that it completes.
@@ -46,8 +37,7 @@ impl JsonSplitter {
 
     /// Ends the stream; returns the unfinished text.
     pub(super) fn finish(&mut self) -> Option<JsonText> {
-        self.state = SplitState::Outside;
-        self.depth = 0;
+        self.nesting = None;
         self.begun.take()
     }
 
@@ -62,40 +52,26 @@ impl JsonSplitter {
         let is_break = byte == b'\n';
         // Counted before the text begins, so that its line is the one it stands on.
         self.line += u64::from(is_break);
-        match self.state {
+        if self.nesting.is_none() {
             // Blanks between two texts belong to neither.
-            SplitState::Outside if byte.is_ascii_whitespace() && self.begun.is_none() => {
+            if byte.is_ascii_whitespace() && self.begun.is_none() {
                 return None;
             }
             // The text is neither an object nor a list.
-            SplitState::Outside if is_break => return self.finish(),
-            _ => {}
+            if is_break {
+                return self.finish();
+            }
         }
         let line = self.line;
         let text = self.begun.get_or_insert_with(|| JsonText { line, bytes: Vec::new() });
         // Only between the parts: a break inside quotes is an error, which the parser reports.
-        let is_blank = is_break && self.state == SplitState::Inside;
-        text.bytes.push(if is_blank { b' ' } else { byte });
-        let is_first = text.bytes.len() == 1;
-        match (self.state, byte) {
-            (SplitState::Escaped, _) => self.state = SplitState::Quoted,
-            (SplitState::Quoted, b'\\') => self.state = SplitState::Escaped,
-            (SplitState::Quoted, b'"') => self.state = SplitState::Inside,
-            // A bracket further on does not make an object of a bare word.
-            (SplitState::Outside, b'{' | b'[') if is_first => {
-                self.state = SplitState::Inside;
-                self.depth = 1;
-            }
-            (SplitState::Inside, b'"') => self.state = SplitState::Quoted,
-            (SplitState::Inside, b'{' | b'[') => self.depth += 1,
-            (SplitState::Inside, b'}' | b']') => {
-                self.depth -= 1;
-                if self.depth == 0 {
-                    return self.finish();
-                }
-            }
-            _ => {}
+        let is_between = self.nesting.as_ref().is_some_and(|nesting| !nesting.is_in_string());
+        text.bytes.push(if is_break && is_between { b' ' } else { byte });
+        // A bracket further on does not make an object of a bare word.
+        if text.bytes.len() == 1 && matches!(byte, b'{' | b'[') {
+            self.nesting = Some(Nesting::default());
         }
-        None
+        let is_over = self.nesting.as_mut().is_some_and(|nesting| nesting.take_byte(byte));
+        if is_over { self.finish() } else { None }
     }
 }
