@@ -2,15 +2,14 @@
 
 Files grow, registry entries, locks and processes come and go and hooks call as they did, at the
 pace they did or faster. What was noted beside a recording is compared with what the daemon says
-over HTTP: whenever something was noted the recording waits until that is said, at most for a second
-(two for the end of a process). How the result is read is in docs/guide/status.md.
+over HTTP, on the bus, by notifications and by `hansard status`: whenever a state was noted, the
+recording waits until all of them say so, at most for a second (two for the end of a process). How
+the result is read is in docs/guide/status.md.
 """
 import argparse
 import collections
 import concurrent.futures
-import contextlib
 import fcntl
-import http.client
 import json
 import pathlib
 import re
@@ -22,6 +21,7 @@ import tempfile
 import time
 
 import alone
+import readers
 from recording import ISO, Recording, seconds
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -111,7 +111,8 @@ class Row:
     def add(self, recording, moment, hooks, verdict):
         if verdict in ("right", "late"):
             setattr(self, verdict, getattr(self, verdict) + 1)
-        elif not hooks and (recording.tool, moment.state) in FILES_SAY_NOTHING:
+        elif (verdict.startswith("said") and not hooks
+              and (recording.tool, moment.state) in FILES_SAY_NOTHING):
             self.unknowable[verdict] += 1
         else:
             self.wrong.append(f"{recording.scenario} {verdict}")
@@ -146,6 +147,8 @@ class Player:
         self.database = None
         # The file, or the session in a database, that was written to last.
         self.written = None
+        # What one reader said otherwise than the others when last asked.
+        self.disagreement = None
         # When the recording began, by the clock of this machine.
         self.begun = time.time()
 
@@ -156,14 +159,16 @@ class Player:
             shutil.copy(path, there)
         self.home.mkdir(exist_ok=True)
         self.make_database()
+        journal = self.folder / "journal"
+        journal.mkdir(mode=0o700)
+        (journal / "config.toml").write_text(readers.SETTINGS)
         self.hansard("up", "--detach")
-        health = self.folder / "journal/health"
-        self.address = (health / "http.address").read_text().strip().removeprefix("http://")
-        self.token = (health / "http.token").read_text().strip()
+        self.readers = readers.Readers(self.program, self.environment, journal)
         return self
 
     def __exit__(self, *_):
         self.end()
+        self.readers.close()
         if self.database:
             self.database.close()
         self.hansard("down")
@@ -208,7 +213,7 @@ class Player:
             if self.says_within(moment.right, 0.0 if is_soon else LATE_S):
                 yield moment, "right" if is_soon else "late"
             else:
-                yield moment, f"said {self.status()}"
+                yield moment, f"said {self.status()}" if self.disagreement is None else self.disagreement
 
     def play_to(self, actions, until):
         while actions and actions[0][0] <= until:
@@ -225,23 +230,32 @@ class Player:
         return self.begun + (at - self.recording.begin) / self.pace
 
     def says_within(self, right, limit):
-        """Whether it says so in this time, which the recording waits for."""
+        """Whether all readers say so in this time, which the recording waits for."""
         asked = time.time()
-        while not (is_right := self.status() in right) and time.time() - asked < limit:
+        while not (is_right := self.says(right)) and time.time() - asked < limit:
             time.sleep(ASK_S)
         self.begun += time.time() - asked
         return is_right
 
+    def says(self, right):
+        status = self.session()
+        self.disagreement = None
+        if status is None or status["status"] not in right:
+            return False
+        self.disagreement = self.readers.disagreement(status)
+        return self.disagreement is None
+
     def status(self):
-        """What the daemon says of the session that was written to last."""
-        with contextlib.closing(http.client.HTTPConnection(self.address, timeout=30)) as door:
-            door.request("GET", "/api/status", headers={"Authorization": f"Bearer {self.token}"})
-            items = json.loads(door.getresponse().read())["items"]
-        ids = {item["provider_session_id"]: item["status"] for item in items}
+        """What the page says of the session that was written to last."""
+        session = self.session()
+        return session["status"] if session else "nothing"
+
+    def session(self):
+        sessions = {item["provider_session_id"]: item for item in self.readers.page()}
         # Some name a file after the beginning of an id only, which others have in common.
-        its = [id for id in ids if id in self.written] or [id for id in ids
-                                                           if id[:8] in self.written]
-        return ids[its[0]] if its else "nothing"
+        its = [id for id in sessions if id in self.written] or [id for id in sessions
+                                                                if id[:8] in self.written]
+        return sessions[its[0]] if its else None
 
     # What happens in a recording.
 

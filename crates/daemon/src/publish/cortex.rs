@@ -25,7 +25,7 @@ pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
 
 /// Sessions held in memory. With more, those without an open run are dropped, then all; a dropped
 /// session is looked up again at its next event.
-const SESSIONS_MAX: usize = 16_384;
+const SESSIONS_MAX: usize = 1_024;
 
 /// Calls with a tool that is remembered until their result comes; the oldest are forgotten first.
 const CALLS_MAX: usize = 4_096;
@@ -143,9 +143,7 @@ impl Cortex {
         let Some(known) = self.sessions.get_mut(&assessed.session) else { return Vec::new() };
         let Some(effect) = known.run.status_effect(assessed) else { return Vec::new() };
         let status = assessed.status.as_str();
-        let is_news = known.run.open_since().is_some_and(|(_, reported)| reported != status);
-        known.run.note_status(status);
-        let updated = is_news.then(|| {
+        let updated = known.run.note_status(status).then(|| {
             let draft = known.head("agent_updated", &assessed.session, None);
             let draft = draft
                 .with("agent", assessed.session.as_str())
@@ -221,9 +219,9 @@ impl Cortex {
         open.map(|(session, _)| session.clone()).collect()
     }
 
-    /// Whether any run with a published start is open.
-    pub(crate) fn has_open_runs(&self) -> bool {
-        self.sessions.values().any(|known| known.run.was_told())
+    /// Whether changes of any session's status are published.
+    pub(crate) fn follows_statuses(&self) -> bool {
+        self.sessions.values().any(|known| known.run.is_followed())
     }
 
     /// The run of the session just before this event.

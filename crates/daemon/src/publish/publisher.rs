@@ -52,7 +52,7 @@ pub(crate) struct BusPublisher {
     running_report: RunningReport,
     status: Arc<StatusService>,
     status_cursor: ChangesCursor,
-    /// Held while a run is open: its end may show in no event.
+    /// Held while an agent works: that it stops may show in no event.
     watch: Option<StatusWatch>,
     /// The sessions in the file of open runs.
     open_runs: BTreeSet<SessionId>,
@@ -177,7 +177,8 @@ impl BusPublisher {
     /// How long to wait for the next event: until the position or a status is due.
     fn patience(&self) -> Duration {
         let until_saved = (self.saved != Some(self.at)).then_some(SAVE_EVERY);
-        let until_report = self.running_report.due_in(self.cortex.has_open_runs(), Instant::now());
+        let until_report =
+            self.running_report.due_in(self.cortex.follows_statuses(), Instant::now());
         let now = (self.clock)();
         let until_settled = self.cortex.next_settled().map(|at| time_until(at, now));
         let due = [until_saved, until_report, until_settled];
@@ -268,8 +269,8 @@ impl BusPublisher {
 
     /// Publishes what the status service says of the open runs.
     fn apply_statuses(&mut self) {
-        // Watched only while a run is open: a watch costs a probe of the processes a second.
-        if !self.cortex.has_open_runs() {
+        // Watched only while an agent works: a watch costs a probe of the processes a second.
+        if !self.cortex.follows_statuses() {
             self.watch = None;
             return;
         }

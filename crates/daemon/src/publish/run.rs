@@ -29,6 +29,8 @@ pub(crate) struct AgentRun {
     state: StatusState,
     /// The run that has a start and no end yet.
     open: Option<OpenRun>,
+    /// The status that was reported last, since the turn was opened.
+    status: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -44,8 +46,6 @@ struct OpenRun {
     inferred: Option<InferredEnd>,
     /// Folded from the events of the run alone, for its tokens and its cost.
     facts: Facts,
-    /// The status that was reported last.
-    status: String,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -112,13 +112,25 @@ impl AgentRun {
     /// not published.
     pub(super) fn open_since(&self) -> Option<(Time, &str)> {
         let run = self.open.as_ref().filter(|run| run.is_fresh)?;
-        Some((run.started_at, run.status.as_str()))
+        Some((run.started_at, self.status.as_deref().unwrap_or(Status::Running.as_str())))
+    }
+
+    /// Whether changes of its status are published: while a run is open, and while the agent works
+    /// without a prompt, until the status service says that it does not.
+    pub(super) fn is_followed(&self) -> bool {
+        let ready = [Status::Exited, Status::Idle, Status::Waiting, Status::Unknown];
+        let is_ready = |status: &str| ready.iter().any(|ready| ready.as_str() == status);
+        let is_ready = self.status.as_deref().is_some_and(is_ready);
+        self.was_told() || self.state.turn().is_open() && !is_ready
     }
 
     /// Applies the next event of the session.
     pub(super) fn apply(&mut self, event: &Event, prices: &PriceTable) -> RunChange {
         let change = self.state.apply_turn(event);
         let mut closes = self.close_before(event, change, prices);
+        if matches!(change.step, TurnStep::Opened { .. } | TurnStep::Resumed) {
+            self.status = None;
+        }
         if let Some(run) = &mut self.open {
             run.facts.apply(event);
             run.note_answer(event, change);
@@ -127,6 +139,7 @@ impl AgentRun {
             let prompt = event.readable::<UserPrompt>();
             let text = prompt.map(|prompt| prompt.content.joined_text()).or(event.text.clone());
             self.open = Some(OpenRun::from_prompt(event));
+            self.status = Some(Status::Running.as_str().to_owned());
             let prompt = compact(&text.unwrap_or_default());
             return RunChange { closes, own: OwnMessage::Start { prompt } };
         }
@@ -150,26 +163,26 @@ impl AgentRun {
         RunChange { closes, own }
     }
 
-    /// The status that an event reports of the open run by itself.
-    pub(super) fn note_status(&mut self, status: &str) {
-        if let Some(run) = &mut self.open {
-            status.clone_into(&mut run.status);
-        }
+    /// Notes a status that is reported; returns whether it is another one than before.
+    pub(super) fn note_status(&mut self, status: &str) -> bool {
+        self.status.replace(status.to_owned()).as_deref() != Some(status)
     }
 
-    /// What the status service's word means for the open run; `None` if it means nothing.
+    /// What the status service's word means; `None` if it means nothing for what is published.
     pub(super) fn status_effect(&self, assessed: &AssessedStatus) -> Option<StatusEffect> {
         // A status from before the last event knows less than the run does.
-        let run = self.open.as_ref().filter(|_| assessed.seq >= self.state.seq())?;
+        if !self.is_followed() || assessed.seq < self.state.seq() {
+            return None;
+        }
         let is_ready = match assessed.status {
             Status::Exited | Status::Idle => true,
             Status::Waiting => assessed.reason != Reason::Question,
             Status::Running | Status::WaitingApproval | Status::Unknown => false,
         };
-        Some(match (is_ready, &run.inferred) {
-            (false, _) => StatusEffect::GoesOn,
-            (true, Some(_)) => StatusEffect::Over,
-            (true, None) => StatusEffect::OverSoon,
+        Some(match &self.open {
+            Some(run) if is_ready && run.inferred.is_some() => StatusEffect::Over,
+            Some(_) if is_ready => StatusEffect::OverSoon,
+            _ => StatusEffect::GoesOn,
         })
     }
 
@@ -280,7 +293,6 @@ impl OpenRun {
             answer: None,
             inferred: None,
             facts: Facts::default(),
-            status: Status::Running.as_str().to_owned(),
         }
     }
 

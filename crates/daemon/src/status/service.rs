@@ -86,6 +86,8 @@ struct ShownSessions {
     open_probed_at: Instant,
     ended_probed_at: Instant,
     listed_at: Instant,
+    /// When the clock alone may change a status.
+    due_at: Option<Time>,
 }
 
 #[derive(Default)]
@@ -207,7 +209,7 @@ impl StatusService {
             // With nothing to show, the next probe of open sessions is due; else the next update of
             // the board.
             let patience = match recorded.is_empty() && !is_all_due {
-                true => OPEN_EVERY.saturating_sub(shown.open_probed_at.elapsed()),
+                true => shown.until_probe((self.clock)()),
                 false => SHOWN_EVERY.saturating_sub(shown.shown_at.elapsed()),
             };
             match subscription.next_within(patience) {
@@ -222,7 +224,7 @@ impl StatusService {
                 Err(FollowError::Closed) => return Ok(()),
                 Err(FollowError::Failed(error)) => return Err(error),
             }
-            if shown.open_probed_at.elapsed() >= OPEN_EVERY {
+            if shown.until_probe((self.clock)()).is_zero() {
                 // Each of these means that the list itself may be wrong: it is old, sessions were
                 // deleted, or other ones are open.
                 is_all_due |= shown.listed_at.elapsed() >= ALL_EVERY
@@ -260,8 +262,10 @@ impl StatusService {
             open_probed_at: now,
             ended_probed_at: now,
             listed_at: now,
+            due_at: None,
         };
         statuses.iter().for_each(|status| shown.add(status));
+        shown.due_at = self.next_due(&shown);
         // This process reads the files itself, so no status counts as behind.
         let listed = statuses.iter().filter(|status| status.is_listed());
         let listed = listed.map(answers::status).map(current);
@@ -290,6 +294,8 @@ impl StatusService {
         if !changed.is_empty() {
             let ids = changed.iter().map(|status| status.info.id.clone()).collect();
             self.show(round, &ids, &changed, shown);
+        } else {
+            shown.due_at = self.next_due(shown);
         }
         Ok(true)
     }
@@ -326,7 +332,13 @@ impl StatusService {
             board.show(listed.map(answers::status).map(current));
         };
         self.put(round, update, statuses);
+        shown.due_at = self.next_due(shown);
         shown.shown_at = Instant::now();
+    }
+
+    /// When the clock alone may change the status of a session that is shown.
+    fn next_due(&self, shown: &ShownSessions) -> Option<Time> {
+        self.tracker().tracker.next_due(shown.listed.union(&shown.unlisted))
     }
 
     /// Updates the board and the changes, unless the watchers of the round have left.
@@ -384,6 +396,19 @@ impl StatusThread {
 }
 
 impl ShownSessions {
+    /// The time until the next probe: the regular one, or the one at which the clock may change a
+    /// status.
+    fn until_probe(&self, now: Time) -> Duration {
+        let regular = OPEN_EVERY.saturating_sub(self.open_probed_at.elapsed());
+        let due = self.due_at.map(|due_at| {
+            let nanos = u64::try_from(due_at.nanos() - now.nanos()).unwrap_or(0);
+            // A status may be due at once, again and again, as of a session whose clock is ahead.
+            let least = SHOWN_EVERY.saturating_sub(self.open_probed_at.elapsed());
+            Duration::from_nanos(nanos).max(least)
+        });
+        due.map_or(regular, |due| due.min(regular))
+    }
+
     fn add(&mut self, status: &SessionStatus) {
         let id = status.info.id.clone();
         if status.is_listed() {

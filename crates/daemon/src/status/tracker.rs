@@ -288,6 +288,15 @@ impl StatusTracker {
         Ok(Some(statuses))
     }
 
+    /// When the clock alone may first change the status of one of these sessions.
+    pub(crate) fn next_due<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a SessionId>,
+    ) -> Option<Time> {
+        let known = ids.into_iter().filter_map(|id| self.sessions.get(id)?.assessment.as_ref());
+        known.filter_map(|assessment| assessment.until).min()
+    }
+
     fn list(
         &mut self,
         active_since: Option<Time>,

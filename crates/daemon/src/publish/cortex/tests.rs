@@ -202,7 +202,7 @@ fn check_statuses(deeds: &[Deed], statuses: &[(Status, Reason)], expected: &[&st
         }
     }
     assert_eq!(shown, expected);
-    assert_eq!(cortex.has_open_runs(), !expected.iter().any(|it| !it.contains("updated")));
+    assert_eq!(cortex.follows_statuses(), !expected.iter().any(|it| !it.contains("updated")));
 }
 
 #[test]
