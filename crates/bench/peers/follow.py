@@ -1,4 +1,4 @@
-"""How long a line takes from its file to whoever follows: one writes, one listens."""
+"""How long a line takes from its file to a follower: one thread writes, one listens."""
 import base64
 import datetime
 import json
@@ -72,7 +72,7 @@ def latency(follower, scribe):
 
 
 class Line:
-    """A connection over which somebody is asked once and then listened to."""
+    """A connection that sends one request and then reads what the server streams."""
 
     def __init__(self, name, url, head):
         self.name = name
@@ -119,7 +119,7 @@ class Line:
 
 
 class Events(Line):
-    """A stream of server-sent events. What counts is that something is said, not what."""
+    """A stream of server-sent events. Only the time of a message counts, not its content."""
 
     def __init__(self, name, url):
         super().__init__(name, url, ["Accept: text/event-stream"])

@@ -67,7 +67,7 @@ def one_size(tree, giant, built, peers, scratch, report):
     finally:
         giant.take_from(tree)
 
-    told("from a line to whoever follows")
+    told("from a line to a follower")
     followed(tree, hansard, agentsview, report)
 
 

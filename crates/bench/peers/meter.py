@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-# Whoever waits hears this often that something is still going on.
+# How often a line is printed while a measurement runs, so that the user sees it is alive.
 HEARTBEAT_S = 30
 # The system counts memory in these.
 MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024

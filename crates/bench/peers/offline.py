@@ -1,4 +1,4 @@
-"""Leaves the network, so that nobody measured here waits for it or talks to anybody."""
+"""Leaves the network, so that no measured program waits for it or talks to another machine."""
 import ctypes
 import fcntl
 import os

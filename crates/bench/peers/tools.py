@@ -110,7 +110,7 @@ class Hansard:
         return cost, found
 
     def find_all(self, word, kind):
-        """How often it finds a word; of something common it tells only how often at least."""
+        """How often it finds a word; for a common word only a lower bound."""
         total, after = 0, []
         while True:
             _, [found] = self.ask("search", word, "--kind", kind, "--limit", HANSARD_HITS_MAX,
@@ -134,8 +134,8 @@ class Hansard:
 
 
 class Least:
-    """What nobody can do without who keeps transcripts: each byte is read, each line parsed once, all
-    of it packed once and written. Nothing of it could be found, counted or shown."""
+    """The least work of a program that keeps transcripts: it reads each byte, parses each line once,
+    packs all of it once and writes it. Nothing of it could be found, counted or shown."""
 
     def __init__(self, binary, tree, scratch):
         self.environment = environment(scratch)
@@ -239,7 +239,7 @@ class Ccusage:
 
 @contextlib.contextmanager
 def running(line, environment, log, is_ready):
-    """A program that runs for as long as somebody needs it, from when it is ready."""
+    """A program that runs until the measurement ends it, from when it is ready."""
     with open(log, "wb") as out:
         server = subprocess.Popen([str(word) for word in line], env=environment, stdout=out,
                                   stderr=out, stdin=subprocess.DEVNULL)

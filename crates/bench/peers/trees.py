@@ -102,7 +102,7 @@ class Giant:
         (tree.root / self.session["file"]).unlink(missing_ok=True)
 
     def go_on(self):
-        """Appends lines nobody has seen; says what is in them."""
+        """Appends lines that no program has read yet; returns what is in them."""
         appended = len(Tree(None, self.root).manifest["appends"])
         told = self.forest.generate("append", self.root, "--agent", "claude", "--lines",
                                     NEW_LINES, "--seed", 1000 + appended)

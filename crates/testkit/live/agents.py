@@ -122,7 +122,7 @@ trust_level = "trusted"
     def line(self, free):
         rights = (["--dangerously-bypass-approvals-and-sandbox"] if free
                   else ["-a", "on-request", "-s", "read-only"])
-        # Hooks run only if somebody trusted them; here nobody sits in front of the dialog.
+        # Hooks run only after the user trusted them; no user answers the dialog here.
         return ["codex", "--dangerously-bypass-hook-trust", *rights]
 
     def command(self, line, background=False):

@@ -8,8 +8,8 @@ PLACE = ["unshare", "--map-current-user", "--pid", "--fork", "--kill-child", "--
 
 
 def enter():
-    """Begins anew in such a place, if this system has one: an agent of the same name that somebody
-    else runs would live on in the place of ours."""
+    """Restarts this program in a process namespace of its own, if the system has them: an agent of
+    the same name that another user runs would be taken for ours."""
     if os.getpid() == 1 or not shutil.which(PLACE[0]):
         return
     tried = subprocess.run([*PLACE, "true"], check=False, stderr=subprocess.DEVNULL)

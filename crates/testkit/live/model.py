@@ -99,7 +99,7 @@ def handler(model):
                 else:
                     self.whole(whole(list(pieces)))
             except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True  # whoever asked has been interrupted
+                self.close_connection = True  # the client was interrupted
 
         def whole(self, answer, status=200):
             told = json.dumps(answer).encode()

@@ -62,8 +62,8 @@ class Recording:
         return sorted([*self.noted(), *self.working()], key=lambda moment: moment.begin)
 
     def working(self):
-        """From one request to a model to the next one an agent works, unless something else was
-        noted in between."""
+        """The agent works from one request to a model to the next, unless another state was noted in
+        between."""
         asked = [line["t"] for line in self.read("model_log")
                  if line["kind"] == "request" and line.get("rule") not in ("aux", "end")]
         for begin, end in zip(asked, asked[1:]):

@@ -14,7 +14,7 @@ from terminal import Terminals
 # within two seconds.
 GRACE_S = 1.0
 GRACE_EXITED_S = 2.0
-# How long a state is left as it is, so that there is something to compare.
+# How long a state is left as it is, so that states can be compared.
 HOLD_S = 4.0
 ASK_S = 0.2
 

@@ -50,7 +50,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-t", self.name)
 
     def see(self, pattern, within_s=40):
-        """Waits until it shows something; says when that was."""
+        """Waits for the first output of the terminal; returns its time."""
         until = time.monotonic() + within_s
         while not re.search(pattern, self.screen()):
             if time.monotonic() > until:

@@ -56,7 +56,7 @@ impl Sink for Places {
 }
 
 #[test]
-fn a_folder_that_cannot_be_watched_is_told_with_the_first_sweep() {
+fn unwatchable_folder_is_reported_first() {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.path().join(".claude/projects")).unwrap();
     let environment = Environment::new(home.path(), []);
@@ -72,7 +72,7 @@ fn a_folder_that_cannot_be_watched_is_told_with_the_first_sweep() {
 }
 
 #[test]
-fn a_file_where_one_that_has_moved_was_is_a_source_of_its_own() {
+fn new_file_at_old_path_is_new() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().canonicalize().unwrap().join(".claude/projects/-home-dev-app");
     fs::create_dir_all(&folder).unwrap();
@@ -176,7 +176,7 @@ fn home_with(transcripts: &[(&str, usize)]) -> (tempfile::TempDir, PathBuf, Envi
 }
 
 #[test]
-fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
+fn long_source_does_not_block_others() {
     let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
     let clock = || Time::from_millis(0);
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
@@ -197,7 +197,7 @@ fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
 }
 
 #[test]
-fn a_packed_source_is_read_in_turns_that_go_on_where_the_last_ended() {
+fn packed_source_continues_between_turns() {
     let (home, _folder, environment) = home_with(&[]);
     let clock = || Time::from_millis(0);
     let folder = home.path().canonicalize().unwrap().join(".codex/sessions/2026/03/02");
@@ -222,7 +222,7 @@ fn a_packed_source_is_read_in_turns_that_go_on_where_the_last_ended() {
 }
 
 #[test]
-fn what_may_be_a_copy_waits_for_a_second_and_costs_little_meanwhile() {
+fn possible_copy_waits_a_second() {
     let (home, _folder, environment) = home_with(&[]);
     let folder = home.path().canonicalize().unwrap().join(".copilot/session-state/one");
     fs::create_dir_all(&folder).unwrap();
@@ -249,7 +249,7 @@ fn what_may_be_a_copy_waits_for_a_second_and_costs_little_meanwhile() {
 }
 
 #[test]
-fn a_folder_that_is_called_like_a_transcript_is_said_with_the_first_sweep() {
+fn folder_named_like_transcript_is_reported() {
     let (_home, folder, environment) = home_with(&[]);
     fs::create_dir(folder.join("folder.jsonl")).unwrap();
     let clock = || Time::from_millis(0);
@@ -283,7 +283,7 @@ fn what_a_sweep_finds_waits_for_what_was_just_written() {
 }
 
 #[test]
-fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
+fn unwatched_folder_is_polled_often() {
     // Found soon, or long after.
     for now in [0, 4_000_000_000_000] {
         let (_home, folder, environment) = home_with(&[("a", 1), ("b", 1), ("c", 1)]);
@@ -340,7 +340,7 @@ fn what_is_no_source_is_not_looked_at_again() {
 }
 
 #[test]
-fn a_link_that_leads_out_is_not_followed_when_it_is_told_of() {
+fn announced_outside_link_is_not_followed() {
     let (home, folder, environment) = home_with(&[("a", 1)]);
     let clock = || Time::from_millis(0);
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());

@@ -113,7 +113,7 @@ fn result(id: &str, output: &str) -> String {
 }
 
 #[test]
-fn usage_that_grows_is_told_once_and_amended_if_it_was_told() {
+fn growing_usage_is_amended() {
     let sink = check_lines(
         &[
             &user("u1", "", 0, r#""go""#, ""),
@@ -524,7 +524,7 @@ fn a_fork_of_a_fork_tells_only_what_is_its_own() {
 }
 
 #[test]
-fn what_is_not_understood_is_counted_with_the_version_that_wrote_it() {
+fn unknown_records_are_counted_by_version() {
     let mut home = Home::new();
     let line = |kind: &str, version: &str, number: u32| {
         format!(

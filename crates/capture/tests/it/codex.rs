@@ -263,7 +263,7 @@ fn injected_text_is_no_prompt() {
 }
 
 #[test]
-fn what_the_screen_was_told_is_the_talk_where_nothing_else_is() {
+fn screen_messages_stand_in_for_talk() {
     check_lines(
         &[
             r#"event_msg {"type":"task_started","model_context_window":1}"#,
@@ -489,7 +489,7 @@ fn a_compaction_is_told_once() {
 }
 
 #[test]
-fn what_nobody_understands_is_kept() {
+fn unparsed_records_are_kept() {
     check_lines(
         &[
             r#"future_record {"a":1}"#,

@@ -55,7 +55,7 @@ fn the_totals_of_generated_codex_transcripts_are_exact() {
 
 /// Files that appear one after the other, a fork perhaps before what it repeats.
 #[test]
-fn sources_that_appear_in_any_order_have_the_same_links_and_sums() {
+fn links_are_independent_of_arrival() {
     let claude = [8, 13, 14].map(|seed| ("claude", "CLAUDE_CONFIG_DIR", seed));
     let codex = [9, 15].map(|seed| ("codex", "CODEX_HOME", seed));
     for (provider, variable, seed) in claude.into_iter().chain(codex) {

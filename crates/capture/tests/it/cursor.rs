@@ -118,7 +118,7 @@ fn the_query_of_a_subagent_is_its_parents_task() {
 }
 
 #[test]
-fn what_nobody_knows_is_kept() {
+fn unknown_records_are_kept() {
     let mut home = Home::new();
     let text = format!("{}\n{}\n", r#"{"type":"dream"}"#, r#"{"role":"assistant","message":7}"#);
     home.write(&lines_path(), &text);
@@ -127,7 +127,7 @@ fn what_nobody_knows_is_kept() {
 }
 
 #[test]
-fn damaged_lines_harm_nobody() {
+fn damaged_lines_are_survived() {
     let lines = [
         user(
             "<timestamp>Friday, May 8, 2026, 3:53 PM (UTC+5:30)</timestamp>\n<user_query>x</user_query>",
@@ -337,7 +337,7 @@ fn an_older_conversation_has_its_bubbles_inside() {
 }
 
 #[test]
-fn damaged_entries_harm_nobody() {
+fn damaged_entries_are_survived() {
     let mut random = Random(1);
     let tool = json!({"type": 2, "bubbleId": "a", "thinking": {"text": "x"}, "toolFormerData": {"toolCallId": "c1", "name": "read_file", "status": "completed", "rawArgs": "{}", "result": "{}"}});
     let composer = json!({"composerId": ID, "conversation": [tool.clone()], "fullConversationHeadersOnly": [{"bubbleId": "a"}]});

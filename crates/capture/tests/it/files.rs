@@ -99,7 +99,7 @@ fn a_half_written_line_waits_for_its_end() {
 }
 
 #[test]
-fn a_line_that_is_never_finished_is_told_as_torn_and_amended_by_its_rest() {
+fn torn_line_is_amended_by_its_rest() {
     let mut world = World::new();
     let (first, second) = (prompt("one"), prompt("two"));
     let (begin, end) = second.split_at(30);
@@ -117,7 +117,7 @@ fn a_line_that_is_never_finished_is_told_as_torn_and_amended_by_its_rest() {
 }
 
 #[test]
-fn a_torn_line_whose_rest_says_nothing_is_not_torn_any_more() {
+fn completed_empty_line_is_not_torn() {
     let mut world = World::new();
     let silent = r#"{"type":"file-history-snapshot","messageId":"m1","snapshot":{}}"#;
     world.write("s.jsonl", format!("{}{}", prompt("one"), &silent[..30]));
@@ -130,7 +130,7 @@ fn a_torn_line_whose_rest_says_nothing_is_not_torn_any_more() {
 }
 
 #[test]
-fn each_account_of_a_line_that_grows_stands_in_for_the_one_before() {
+fn growing_line_amends_its_last_account() {
     let mut world = World::new();
     let (first, second) = (prompt("one"), prompt("two"));
     let mut told = Vec::new();
@@ -150,7 +150,7 @@ fn each_account_of_a_line_that_grows_stands_in_for_the_one_before() {
 }
 
 #[test]
-fn a_whole_record_without_a_line_end_is_accepted_when_nobody_writes_any_more() {
+fn quiet_record_without_line_end_counts() {
     let mut world = World::new();
     let whole = prompt("one") + prompt("two").trim_end();
     world.append("s.jsonl", &whole);
@@ -255,7 +255,7 @@ fn a_moved_file_is_the_same_source() {
 }
 
 #[test]
-fn another_file_that_got_the_number_of_a_deleted_one_is_another_source() {
+fn reused_inode_is_another_source() {
     let mut world = World::with("gone.jsonl", prompt("one"));
     // As the system does that gives free numbers away again.
     fs::rename(world.path("gone.jsonl"), world.path("new.jsonl")).unwrap();
@@ -274,7 +274,7 @@ fn another_file_that_got_the_number_of_a_deleted_one_is_another_source() {
 }
 
 #[test]
-fn a_line_that_was_never_finished_is_not_taken_back_by_another_file() {
+fn torn_line_survives_another_file() {
     let mut world = World::with("gone.jsonl", "{\"type\":\"us");
     fs::rename(world.path("gone.jsonl"), world.path("new.jsonl")).unwrap();
     world.write("new.jsonl", prompt("one"));
@@ -284,7 +284,7 @@ fn a_line_that_was_never_finished_is_not_taken_back_by_another_file() {
 }
 
 #[test]
-fn a_file_that_is_found_under_several_names_stays_what_it_is() {
+fn file_with_several_names_keeps_identity() {
     let mut world = World::with("s.jsonl", prompt("one"));
     let folder = world.home.path().join(FOLDER);
     let link = folder.with_file_name("-link");
@@ -314,7 +314,7 @@ fn a_file_that_is_found_under_several_names_stays_what_it_is() {
 }
 
 #[test]
-fn what_came_in_the_place_of_a_moved_file_may_go_and_come_again() {
+fn replacement_file_may_vanish_and_return() {
     let mut world = World::with("old.jsonl", prompt("one"));
     fs::rename(world.path("old.jsonl"), world.path("new.jsonl")).unwrap();
     world.write("old.jsonl", prompt("two"));
@@ -361,7 +361,7 @@ fn a_copy_under_another_name_is_no_news() {
 }
 
 #[test]
-fn a_copy_without_a_last_line_end_is_there_and_looked_through_once() {
+fn copy_without_line_end_is_read_once() {
     for end in ["\n", ""] {
         let text = prompt("one") + prompt("two").trim_end() + end;
         let mut world = World::with("s.jsonl", &text);
@@ -414,7 +414,7 @@ fn a_fork_that_begins_anew_still_repeats_its_parent() {
 }
 
 #[test]
-fn a_position_that_nobody_can_go_on_from_begins_anew() {
+fn unusable_checkpoint_starts_over() {
     let huge = u64::MAX.to_string();
     for (whole, damaged) in [
         (r#""tail":{"length":64"#, r#""tail":{"length":5000"#),
@@ -562,7 +562,7 @@ fn a_sink_that_fails_at_any_point_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn asked_to_stop_a_pass_ends_and_the_next_one_goes_on() {
+fn stopped_pass_is_continued_by_next() {
     let world = World::new();
     let lines: Vec<String> = (0..2_500).map(|number| prompt(&format!("prompt {number}"))).collect();
     world.write("a.jsonl", lines[..1_500].concat());

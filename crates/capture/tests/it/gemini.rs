@@ -81,7 +81,7 @@ fn usage_is_what_the_model_counted() {
 }
 
 #[test]
-fn damaged_lines_harm_nobody() {
+fn damaged_lines_are_survived() {
     for scenario in ["s2", "s3_approval_tui", "s5_compact_tui", "s7_subagent"] {
         check_mangled(&Gemini, scenario);
     }
@@ -140,7 +140,7 @@ fn the_same_words_twice_are_two_prompts() {
 }
 
 #[test]
-fn a_list_tells_what_is_new_in_it_and_what_is_gone() {
+fn list_shows_added_and_removed_messages() {
     let list =
         format!(r#"{{"$set":{{"messages":[{},{}]}}}}"#, user("u1", "one"), user("u3", "three"));
     let told = lines(&[&user("u1", "one"), &user("u2", "two"), &list]);
@@ -190,7 +190,7 @@ fn files_a_prompt_names_are_no_part_of_it() {
 }
 
 #[test]
-fn what_a_hook_puts_into_a_prompt_is_no_part_of_it() {
+fn hook_text_is_not_prompt() {
     let told = lines(&[
         &user("u1", "one"),
         r#"{"id":"u2","timestamp":"2026-01-01T10:00:01Z","type":"user","content":[{"text":"<hook_context>mind the gap</hook_context>"},{"text":"two"}]}"#,
@@ -292,7 +292,7 @@ fn a_document_that_is_half_written_waits() {
 }
 
 #[test]
-fn another_document_that_got_the_number_of_a_deleted_one_is_another_session() {
+fn reused_inode_is_another_document() {
     let document = |name: &str| {
         format!(
             r#"{{"sessionId":"{name}","startTime":"2026-01-01T00:00:00Z","messages":[{{"id":"m-{name}","timestamp":"2026-01-01T00:00:01Z","type":"user","content":"{name}"}}]}}"#
@@ -312,7 +312,7 @@ fn another_document_that_got_the_number_of_a_deleted_one_is_another_session() {
 }
 
 #[test]
-fn a_session_that_moved_from_a_document_to_lines_is_told_once() {
+fn session_moved_to_lines_is_recorded_once() {
     let mut home = Home::new();
     let messages = [user("u1", "one"), answer("g1", "two")];
     home.write(OLD_CHAT, &document(&messages));

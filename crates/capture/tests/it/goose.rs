@@ -259,7 +259,7 @@ fn content_that_is_no_json_is_kept() {
 }
 
 #[test]
-fn damaged_content_harms_nobody() {
+fn damaged_content_is_survived() {
     let mut random = Random(1);
     let content = json!([
         {"type": "toolRequest", "id": "c1", "toolCall": {"status": "success", "value": {"name": "x", "arguments": {}}}},

@@ -125,7 +125,7 @@ fn no_approval_of_a_recording_is_left_open() {
 }
 
 #[test]
-fn a_journal_made_with_hooks_has_that_without_and_what_only_hooks_tell() {
+fn hooks_only_add_events() {
     for (tool, dir, calls) in recordings() {
         let home = dir.join("home");
         let mut without = Memory::default();
@@ -172,7 +172,7 @@ fn claude(rest: Value) -> Value {
 }
 
 #[test]
-fn a_source_that_nobody_names_is_looked_for_once() {
+fn unnamed_source_is_searched_once() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = home.path().join(".claude/projects/app");
     fs::create_dir_all(&folder).unwrap();
@@ -203,7 +203,7 @@ fn a_source_that_nobody_names_is_looked_for_once() {
 }
 
 #[test]
-fn sessions_that_nobody_told_of_are_not_looked_for() {
+fn unmentioned_sessions_are_not_searched() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = home.path().join(".codex/sessions/2026/03/02");
     fs::create_dir_all(&folder).unwrap();
@@ -396,7 +396,7 @@ fn an_end_that_clears_is_a_clear() {
 }
 
 #[test]
-fn an_event_nobody_knows_says_that_there_is_news() {
+fn unknown_hook_event_means_news() {
     let message = read("claude", "FromTheFuture", &claude(json!({"new": {"deep": [1]}}))).unwrap();
     assert_eq!((message.session.as_str(), message.signal, message.facts.len()), ("s1", None, 0));
     assert_eq!(read("claude", "Stop", &json!({"session_id": 7})), None);

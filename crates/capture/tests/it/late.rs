@@ -207,7 +207,7 @@ fn recorded_forks_have_the_same_parent_in_any_order() {
 }
 
 #[test]
-fn a_parent_whose_fork_began_later_is_the_parent() {
+fn earlier_session_is_the_parent() {
     // Both went on by themselves.
     let parent = transcript("parent", Some(0), &["one", "two", "three"], "");
     let fork = transcript("fork", Some(9), &["one", "two", "other"], "");
@@ -233,7 +233,7 @@ fn a_parent_that_is_named_is_the_parent_before_it_appears() {
 }
 
 #[test]
-fn no_session_in_a_row_of_forks_comes_from_one_that_was_begun_later() {
+fn fork_chain_follows_start_times() {
     let root = transcript("root", Some(0), &["one"], "");
     let middle = transcript("middle", Some(10), &["one", "two"], "");
     let last = transcript("last", Some(20), &["one", "two", "three"], "");
@@ -246,7 +246,7 @@ fn no_session_in_a_row_of_forks_comes_from_one_that_was_begun_later() {
 }
 
 #[test]
-fn a_row_of_forks_that_name_their_parents_has_no_link_backwards() {
+fn named_fork_chain_has_no_cycle() {
     let files = [
         rollout("a", None, &["one"]),
         rollout("b", Some("a"), &["one", "two"]),
@@ -260,7 +260,7 @@ fn a_row_of_forks_that_name_their_parents_has_no_link_backwards() {
 }
 
 #[test]
-fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
+fn sources_of_session_are_cached_over_passes() {
     let home = TempDir::new().unwrap();
     let environment = Environment::new(home.path(), []);
     let clock = || Time::from_millis(NOW);
@@ -298,7 +298,7 @@ fn follow(home: &Path, is_enough: &mut dyn FnMut(&dyn Sink, &IngestSummary) -> b
 }
 
 #[test]
-fn a_parent_that_appears_while_its_fork_is_followed_is_its_parent() {
+fn parent_appearing_later_is_linked() {
     let home = TempDir::new().unwrap();
     let real = home.path().canonicalize().unwrap();
     put(&real, &transcript("fork", Some(9), &["one", "two", "other"], ""));
@@ -350,7 +350,7 @@ fn a_row_of_forks_that_appears_at_once_is_told_once() {
 }
 
 #[test]
-fn a_fork_that_repeats_under_other_times_is_known_all_the_same() {
+fn fork_with_other_times_is_recognized() {
     let parent = rollout("1", None, &["a", "b", "c"]);
     let fork = rollout_at("2026-11-15T11:00:00.000Z", "2", Some("1"), &["a", "b", "other"]);
     let link = [(&*thread("2"), &*thread("1"))];
@@ -400,7 +400,7 @@ fn forked(words: &str) -> String {
 }
 
 #[test]
-fn a_fork_of_copilot_says_by_its_records_where_it_comes_from() {
+fn copilot_fork_names_its_parent() {
     let parent = log("one", "one", &[ASKED, WENT_ON]);
     for (start, words) in [
         ("two", r#"Forked from "used as one" (one) before event asked as "used as two" (two)."#),
@@ -432,7 +432,7 @@ fn a_fork_of_a_fork_of_copilot_comes_from_the_nearer() {
 }
 
 #[test]
-fn forks_of_copilot_that_are_read_at_once_tell_what_they_repeat_once() {
+fn simultaneous_copilot_forks_repeat_nothing() {
     let home = TempDir::new().unwrap();
     // Of the one that is named there is only half a line yet, so that it is of no family.
     let (path, mut start) = log("one", "one", &[]);
@@ -455,7 +455,7 @@ fn forks_of_copilot_that_are_read_at_once_tell_what_they_repeat_once() {
 }
 
 #[test]
-fn a_log_of_copilot_that_names_nobody_comes_from_the_one_it_goes_on_with() {
+fn copilot_fork_without_name_finds_its_parent() {
     let files = [
         log("one", "one", &[ASKED]),
         log("two", "two", &[ASKED, ("forked", &forked("Forked session")), OTHERWISE]),
@@ -475,7 +475,7 @@ fn forks_under_other_times_are_known_though_their_parents_name_others() {
 }
 
 #[test]
-fn forks_of_one_parent_under_other_times_tell_it_once_in_any_order() {
+fn retimed_forks_repeat_nothing() {
     let at = |hour: u32| format!("2026-11-15T{hour}:00:00.000Z");
     let files = [
         rollout_at(&at(10), "1", None, &["a", "b", "c", "d"]),
@@ -492,7 +492,7 @@ fn forks_of_one_parent_under_other_times_tell_it_once_in_any_order() {
 }
 
 #[test]
-fn a_row_of_forks_under_other_times_is_told_once_in_any_order() {
+fn retimed_fork_chain_is_recorded_once() {
     let at = |hour: u32| format!("2026-11-15T{hour}:00:00.000Z");
     let files = [
         rollout_at(&at(10), "1", None, &["a", "b"]),
@@ -507,7 +507,7 @@ fn a_row_of_forks_under_other_times_is_told_once_in_any_order() {
 }
 
 #[test]
-fn the_ages_of_files_make_nobody_the_parent_of_one_that_names_none() {
+fn file_age_alone_makes_no_parent() {
     // What lies between them is gone.
     let mut root = rollout("1", None, &["a"]);
     let went_on = rollout_at("2026-11-15T11:00:00.000Z", "1", None, &["b"]).1;
@@ -527,7 +527,7 @@ fn the_ages_of_files_make_nobody_the_parent_of_one_that_names_none() {
 }
 
 #[test]
-fn a_late_parent_that_is_packed_tells_its_beginning_no_second_time() {
+fn packed_late_parent_repeats_nothing() {
     let fork = rollout_at("2026-11-15T11:00:00.000Z", "2", Some("1"), &["a", "b", "other"]);
     let parent = rollout("1", None, &["a", "b", "c"]);
     let home = TempDir::new().unwrap();
@@ -543,7 +543,7 @@ fn a_late_parent_that_is_packed_tells_its_beginning_no_second_time() {
 }
 
 #[test]
-fn a_fork_whose_first_record_does_not_name_its_parent_comes_from_it() {
+fn fork_without_name_finds_its_parent() {
     let parent = transcript("parent", None, &["one", "two", "four"], "");
     let (path, bytes) = transcript("fork", None, &["one", "two", "three"], "");
     let named = r#""forkedFrom":{"sessionId":"parent","messageUuid":"u-two"},"message""#;
@@ -556,7 +556,7 @@ fn a_fork_whose_first_record_does_not_name_its_parent_comes_from_it() {
 }
 
 #[test]
-fn a_copy_that_says_nothing_itself_is_no_parent_of_one_it_names() {
+fn silent_copy_is_no_parent() {
     let parent = transcript("parent", None, &["one", "two", "three"], "");
     let more = r#","forkedFrom":{"sessionId":"parent","messageUuid":"u-two"}"#;
     let fork = transcript("fork", None, &["one", "two"], more);
@@ -564,7 +564,7 @@ fn a_copy_that_says_nothing_itself_is_no_parent_of_one_it_names() {
 }
 
 #[test]
-fn what_is_only_the_beginning_of_another_is_its_parent_whatever_the_files_say() {
+fn prefix_of_another_session_is_its_parent() {
     let whole = transcript("whole", None, &["one", "two", "three"], "");
     let beginning = transcript("beginning", None, &["one", "two"], "");
     let files = [whole, beginning];
@@ -590,7 +590,7 @@ fn what_is_only_the_beginning_of_another_is_its_parent_whatever_the_files_say() 
 }
 
 #[test]
-fn a_file_that_was_only_copied_comes_from_what_it_calls_itself() {
+fn plain_copy_comes_from_its_original() {
     let parent = transcript("parent", None, &["one", "two", "three"], "");
     let (_, copied) = transcript("parent", None, &["one", "two", "other"], "");
     let copy: File = (PathBuf::from(".claude/projects/-home-dev-project/copy.jsonl"), copied);
@@ -598,7 +598,7 @@ fn a_file_that_was_only_copied_comes_from_what_it_calls_itself() {
 }
 
 #[test]
-fn forks_come_from_those_they_name_also_if_others_tell_their_beginning() {
+fn named_parent_beats_shared_beginning() {
     // From 1 to 4 in a row, of which two are left.
     let files =
         [rollout("2", Some("1"), &["a", "b", "other"]), rollout("4", Some("3"), &["a", "b", "c"])];
@@ -623,7 +623,7 @@ fn forks_come_from_those_they_name_also_if_others_tell_their_beginning() {
 }
 
 #[test]
-fn nobody_becomes_the_parent_of_one_it_comes_from_by_name() {
+fn named_fork_chain_beats_file_age() {
     let named = |parent: &str| format!(r#","forkedFrom":{{"sessionId":"{parent}"}}"#);
     // By its mark the last of them is the oldest.
     let files = [
@@ -649,7 +649,7 @@ fn two_that_name_each_other_are_no_circle() {
 }
 
 #[test]
-fn a_crash_between_the_link_of_a_fork_and_its_late_parent_loses_and_doubles_nothing() {
+fn crash_before_late_parent_loses_nothing() {
     let home = TempDir::new().unwrap();
     let environment = Environment::new(home.path(), []);
     let clock = || Time::from_millis(NOW);
@@ -756,7 +756,7 @@ fn said(sink: &Memory) -> Vec<String> {
 }
 
 #[test]
-fn families_in_any_order_and_any_split_have_the_same_links_and_sums() {
+fn family_links_are_independent_of_order() {
     let families = families();
     let mut runner = TestRunner::new(Config { cases: 150, ..Config::default() });
     let cuts = prop::collection::vec(0.0..1.0_f64, 0..4);

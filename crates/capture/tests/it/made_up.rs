@@ -92,7 +92,7 @@ impl Parser for Talk {
 }
 
 #[test]
-fn an_agent_that_nobody_wrote_is_read_like_all_others() {
+fn made_up_agent_is_read_alike() {
     let home = TempDir::new().unwrap();
     let talk = [
         r#"{"who":"cage","said":"/home/dev/cage"}"#,
@@ -123,7 +123,7 @@ fn an_agent_that_nobody_wrote_is_read_like_all_others() {
 }
 
 #[test]
-fn a_record_that_breaks_the_parser_is_kept_and_the_source_goes_on() {
+fn panicking_record_is_kept() {
     let home = TempDir::new().unwrap();
     let talk = [
         r#"{"who":"snake","said":"…"}"#,

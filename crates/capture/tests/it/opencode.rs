@@ -264,7 +264,7 @@ fn files(database: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_named_and_the_rest_goes_on() {
+fn broken_database_is_reported_others_read() {
     let mut home = Home::new();
     let connection = open_as_owner(&home.path().join(DATABASE));
     rows("s1").iter().for_each(|row| insert_row(&connection, row));
@@ -304,7 +304,7 @@ fn a_database_that_was_replaced_is_read_from_its_beginning() {
 }
 
 #[test]
-fn damaged_rows_harm_nobody() {
+fn damaged_rows_are_survived() {
     let mut random = Random(1);
     for scenario in ["s3_approval_tui", "s5_compact_tui", "s6_interrupt"] {
         let mut home = Home::new();

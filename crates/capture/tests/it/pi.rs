@@ -115,7 +115,7 @@ fn a_prompt_further_back_in_the_tree_is_a_rewind() {
 }
 
 #[test]
-fn failures_notes_and_what_nobody_understands() {
+fn failures_notes_and_unknown_records() {
     check_tree(
         &[
             r#"e d message "message":{"role":"bashExecution","command":"ls","output":"a\nb\n","exitCode":0}"#,

@@ -208,7 +208,7 @@ fn files_that_are_gone_are_read_again_as_well() {
 
 /// A process that is killed, or a disk that is full.
 #[test]
-fn reading_again_that_fails_at_any_point_is_finished_by_the_next() {
+fn failed_reparse_is_finished_by_next() {
     let claude = agent("claude");
     let home = TempDir::new().unwrap();
     let folder = home.path().join(".claude/projects/-home-dev-app");
@@ -286,7 +286,7 @@ fn sessions_of_a_database_are_read_again() {
 }
 
 #[test]
-fn a_database_that_is_gone_is_read_again_from_what_was_kept() {
+fn removed_database_is_reparsed_from_originals() {
     let opencode = agent("opencode");
     let home = home(opencode, "s1");
     let mut whole = Memory::default();

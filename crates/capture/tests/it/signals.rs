@@ -182,7 +182,7 @@ fn what_was_not_read_yet_is_no_silence() {
 }
 
 #[test]
-fn a_pass_and_the_silence_after_it_look_through_all_sources_once() {
+fn one_pass_lists_sources_once() {
     let mut world = World::new();
     world.ask(0, true);
     // What is read in the pass itself, and what was open before it.
@@ -245,7 +245,7 @@ fn a_session_that_goes_on_after_its_end_is_resumed() {
 }
 
 #[test]
-fn a_compaction_that_only_a_hook_tells_closes_the_epoch_after_a_while() {
+fn hook_compaction_closes_epoch_later() {
     let mut world = World::new();
     world.ask(0, true);
     world.read(0);
@@ -280,7 +280,7 @@ fn a_clear_closes_the_epoch_it_is_about() {
 }
 
 #[test]
-fn the_end_of_a_turn_is_told_if_the_source_does_not() {
+fn hook_ends_turn_without_record() {
     let mut world = World::new();
     world.ask(0, false);
     world.read(0);
@@ -302,7 +302,7 @@ fn three_ends_of_turns_are_one_epoch() {
 }
 
 #[test]
-fn nobody_is_believed_outside_the_folders_of_the_agent() {
+fn paths_outside_agent_folders_are_refused() {
     let mut world = World::new();
     let elsewhere = world.home.path().join("s1.jsonl");
     world.ask(0, true);

@@ -135,7 +135,7 @@ fn a_request_of_codex_that_failed_is_a_retry() {
 }
 
 #[test]
-fn what_a_person_decided_about_a_call_of_codex_is_told_and_what_a_setting_did_is_not() {
+fn codex_records_only_human_decisions() {
     let decision = |decision, source| {
         codex(&[
             ("event.name", "codex.tool_decision"),
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_arrives_is_understood_or_refused(
+    fn every_body_is_read_or_refused(
         mut body: Vec<u8>,
         records in prop::collection::vec(any_record(), 0..3),
         at: prop::sample::Index,

@@ -37,7 +37,7 @@ fn bash_fails(log: &mut Log, command: &str, output: &str) {
 }
 
 #[test]
-fn the_first_prompt_that_says_something_is_the_goal() {
+fn first_meaningful_prompt_is_the_goal() {
     check(
         |log| {
             log.prompt("hi");

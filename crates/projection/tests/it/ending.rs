@@ -110,7 +110,7 @@ fn a_command_that_outlives_its_turn_changes_nothing() {
 }
 
 #[test]
-fn an_interrupted_turn_is_interrupted_until_something_follows() {
+fn interrupted_turn_stays_interrupted_until_work() {
     let interrupt = |log: &mut Log| {
         log.prompt("go");
         log.call("Bash", json!({}));

@@ -92,7 +92,7 @@ fn a_fork_has_epochs_of_its_own() {
 }
 
 #[test]
-fn every_closed_epoch_has_its_digest_and_the_open_one_when_asked() {
+fn closed_epochs_have_a_digest() {
     let mut log = Log::started();
     log.prompt("Please write the stream parser in src/stream.rs");
     close(&mut log, "compaction");

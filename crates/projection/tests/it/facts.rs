@@ -185,7 +185,7 @@ fn use_is_kept_by_day_model_and_folder() {
 }
 
 #[test]
-fn a_failed_request_without_numbers_is_none_and_a_silent_one_is_incomplete() {
+fn failed_request_without_usage_counts_nothing() {
     let mut log = Log::started();
     log.add("step.completed", json!({"model": "opus", "error": "overloaded"}));
     assert_eq!(folded(&log.events).usage().total().tokens.requests, 0);
@@ -248,7 +248,7 @@ fn unknown_records_are_counted_by_version_and_type() {
 }
 
 #[test]
-fn a_title_is_made_from_the_first_prompt_that_says_something() {
+fn title_comes_from_first_meaningful_prompt() {
     let title = |prompts: &[&str]| {
         let mut log = Log::started();
         for prompt in prompts {
@@ -332,7 +332,7 @@ fn an_event_is_applied_once() {
 }
 
 #[test]
-fn the_state_stays_small_whatever_comes() {
+fn state_stays_small_for_any_input() {
     let mut log = Log::started();
     for number in 0..3_000 {
         log.add(

@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn the_tail_of_a_log_says_as_much_as_all_of_it(steps in steps()) {
+    fn tail_gives_the_whole_state(steps in steps()) {
         let log = log(&steps);
         let live = folded(&log.events);
         let seen = usize::try_from(HOT_EVENTS_SEEN).unwrap();

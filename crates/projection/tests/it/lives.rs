@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn a_next_prompt_closes_whatever_waited(events in log()) {
+    fn next_prompt_closes_open_questions(events in log()) {
         let mut state: StatusState = folded(&events, &[], StatusState::apply);
         let mut log = Log { events, at: Log::new().at };
         log.at = log.events.last().map_or(log.at, |event| event.created_at);

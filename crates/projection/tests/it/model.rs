@@ -40,7 +40,7 @@ fn close(log: &mut Log) {
 }
 
 #[test]
-fn a_fact_of_a_model_takes_the_place_of_what_it_names() {
+fn model_fact_replaces_the_named_one() {
     let mut log = Log::started();
     log.prompt("Please write the stream parser in src/stream.rs");
     log.prompt("From now on always use tabs.");
@@ -103,7 +103,7 @@ fn what_comes_late_belongs_to_the_epoch_it_is_about() {
 }
 
 #[test]
-fn a_title_that_somebody_gave_is_better_than_one_of_a_model() {
+fn given_title_beats_the_models() {
     let mut log = Log::started();
     let title = |log: &Log| {
         let mut facts = Facts::default();

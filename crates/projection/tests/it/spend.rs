@@ -41,7 +41,7 @@ fn each_kind_of_token_has_its_price() {
 }
 
 #[test]
-fn a_model_is_known_by_its_release_its_host_and_its_variant() {
+fn model_names_resolve_to_one_price() {
     for name in [
         "claude-opus-4-5",
         "claude-opus-4-5-20251101",
@@ -214,7 +214,7 @@ fn use_is_grouped_by_time() {
 }
 
 #[test]
-fn a_session_counts_with_the_days_and_the_project_that_are_meant() {
+fn spending_counts_by_day_and_project() {
     let day = |text: &str| Some(text.parse::<Day>().unwrap());
     let days = SpendingFilter { since: day("2026-11-17"), until: day("2026-11-30"), project: None };
     check_within(

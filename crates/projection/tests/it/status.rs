@@ -159,7 +159,7 @@ fn an_interrupt_or_a_denial_closes_turn_and_approval() {
 }
 
 #[test]
-fn work_in_the_background_runs_on_behind_the_end_of_a_turn() {
+fn background_work_outlives_the_turn() {
     let case = Case::prompted()
         .add("child.started", json!({"child_id": "c", "child_session_id": "s"}))
         .end("completed")
@@ -185,7 +185,7 @@ fn work_in_the_background_runs_on_behind_the_end_of_a_turn() {
 }
 
 #[test]
-fn a_command_that_outlives_its_turn_runs_until_a_fuller_account_ends_it() {
+fn background_command_runs_until_amended() {
     let mut case = Case::prompted().call("exec_command", json!({"cmd": "npm start"}));
     let call_id = format!("c{}", case.log.events.len());
     let result = json!({"call_id": call_id, "outcome": "ok", "background": true});
@@ -264,7 +264,7 @@ fn an_approval_finds_its_call_by_what_would_be_done() {
 }
 
 #[test]
-fn a_transcript_that_comes_behind_a_hook_does_not_open_the_turn_again() {
+fn late_transcript_keeps_turn_closed() {
     let mut case = Case::prompted().end("completed").by(Source::Hook, Confidence::High);
     let before = case.log.events[1].created_at;
     let event = case.log.say("m1", "Done.");
@@ -274,7 +274,7 @@ fn a_transcript_that_comes_behind_a_hook_does_not_open_the_turn_again() {
 }
 
 #[test]
-fn what_was_said_before_an_approval_and_read_after_it_does_not_close_it() {
+fn earlier_speech_keeps_approval_open() {
     let mut case = Case::prompted().ask("a1").by(Source::Hook, Confidence::High);
     let before = case.log.events[1].created_at;
     case.log.say("m1", "I need to run a command.").draft.created_at = before;
@@ -369,7 +369,7 @@ fn a_busy_registry_of_a_dead_process_is_left_behind() {
 }
 
 #[test]
-fn a_lock_without_a_holder_and_no_lock_at_all_mean_that_it_has_ended() {
+fn unheld_lock_means_ended() {
     Case::prompted().lock(Life::Gone).check(0, Status::Exited, Reason::Gone);
     Case::prompted().lock(Life::Alive).check(61 * MINUTE, Status::Running, Reason::Turn);
     Case::prompted().lock(Life::Unknown).check(61 * MINUTE, Status::Unknown, Reason::Silent);
@@ -394,7 +394,7 @@ fn signs_that_begin_in_mid_session_count_from_there() {
 }
 
 #[test]
-fn of_sources_that_disagree_the_newer_one_wins_and_the_other_is_listed() {
+fn newer_contradicting_source_wins() {
     // Escape left no record, but the agent says that it is ready.
     let case = Case::prompted().registry(Some(RegistryWord::Idle), 1).process(Life::Alive);
     let verdict = case.verdict(2);
@@ -451,7 +451,7 @@ fn history_that_is_read_late_is_as_old_as_it_is() {
 }
 
 #[test]
-fn a_file_that_grew_by_our_clock_is_as_fresh_as_that() {
+fn growth_by_our_clock_counts_as_fresh() {
     let mut case = Case::prompted().end("completed");
     case.observed.grown_at = Some(case.later(10 * MINUTE));
     case.check(11 * MINUTE, Status::Waiting, Reason::Prompt).check(
@@ -462,7 +462,7 @@ fn a_file_that_grew_by_our_clock_is_as_fresh_as_that() {
 }
 
 #[test]
-fn ready_for_a_prompt_is_waiting_for_two_minutes_and_then_idle() {
+fn ready_becomes_idle_after_two_minutes() {
     Case::prompted()
         .end("completed")
         .check(119, Status::Waiting, Reason::Prompt)
@@ -496,7 +496,7 @@ fn an_exit_ends_with_newer_content_or_a_newer_process() {
 }
 
 #[test]
-fn an_agent_that_tells_no_ends_leaves_it_open_whether_it_has_answered() {
+fn missing_turn_ends_leave_answer_open() {
     let answered = |provider| {
         let mut case = Case::prompted();
         case.log.say("m1", "The answer.");
@@ -578,7 +578,7 @@ fn what_is_wanted_of_a_person_follows_from_what_is_so() {
 }
 
 #[test]
-fn what_is_finished_wants_somebody_until_it_was_seen() {
+fn finished_work_wants_attention_until_seen() {
     let case = Case::prompted().end("completed");
     assert_eq!(wanted(&case, 0), Some(AttentionKind::Finished));
     assert_eq!(wanted(&case, 10 * MINUTE), Some(AttentionKind::Finished));
