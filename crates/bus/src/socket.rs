@@ -232,14 +232,6 @@ fn listen(path: &Path, folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns whether a connection waits to be accepted.
-pub(crate) fn has_waiting(listener: &impl AsFd) -> bool {
-    let mut waited_for = [PollFd::new(listener, PollFlags::IN)];
-    let no_time = rustix::event::Timespec::default();
-    // After an error the next turn asks again, so it counts as a yes.
-    poll(&mut waited_for, Some(&no_time)) != Ok(0)
-}
-
 /// Returns the peer as the kernel names it.
 #[cfg(target_os = "linux")]
 pub(crate) fn peer(stream: &impl AsFd) -> io::Result<Peer> {
