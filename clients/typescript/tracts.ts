@@ -161,7 +161,7 @@ export interface Tracts {
     observing: {
       day: string;
       segment: string;
-      stream: string;
+      stream?: string;
       remote?: string;
       files: unknown[];
       meta?: Record<string, unknown>;
@@ -170,7 +170,7 @@ export interface Tracts {
     detected: {
       day: string;
       segment: string;
-      stream: string;
+      stream?: string;
       remote?: string;
       file: string;
       handler: string;
@@ -208,7 +208,7 @@ export interface Tracts {
     observed: {
       day: string;
       segment: string;
-      stream: string;
+      stream?: string;
       remote?: string;
       duration: number;
       files?: unknown[];
@@ -220,10 +220,9 @@ export interface Tracts {
     };
     status: {
       stream?: string;
-      running?: Record<string, unknown>;
-      queued?: unknown[];
       max_age_seconds?: number;
       idle?: boolean;
+      [name: string]: unknown;
     };
   };
   importer: {

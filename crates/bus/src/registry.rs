@@ -52,7 +52,7 @@ pub enum FieldType {
 impl EventSpec {
     /// Parses the fields beside `tract`, `event` and `ts`. They are written as names with a mark: `#`
     /// for a number, `!` for a boolean, `[]` for a list, `{}` for an object, and `?` at the end for
-    /// an optional field.
+    /// an optional field. The name `*` stands for any further fields of its type.
     pub fn fields(&self) -> impl Iterator<Item = FieldSpec> {
         self.fields.split_whitespace().map(|word| {
             let bare = word.trim_end_matches('?');
@@ -100,8 +100,12 @@ pub fn fault(message: &Value) -> Option<String> {
         }
     }
     let mut names = message.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    let unknown = names
-        .find(|name| !COMMON.contains(name) && !entry.fields().any(|field| field.name == *name));
+    let any_other = entry.fields().find(|field| field.name == "*");
+    let unknown = names.find(|name| {
+        !COMMON.contains(name)
+            && !entry.fields().any(|field| field.name == *name)
+            && !any_other.is_some_and(|field| field.takes(&message[*name]))
+    });
     unknown.map(|name| format!("{tract}.{event} has no `{name}`"))
 }
 
@@ -145,13 +149,13 @@ pub const ENTRIES: &[EventSpec] = &[
     entry(
         "observe",
         "observing",
-        "day segment stream remote? files[] meta{}? by?",
+        "day segment stream? remote? files[] meta{}? by?",
         "an epoch that closed, another machine → handlers",
     ),
     entry(
         "observe",
         "detected",
-        "day segment stream remote? file handler ref announced#? by?",
+        "day segment stream? remote? file handler ref announced#? by?",
         "a handler's process exists",
     ),
     entry(
@@ -170,13 +174,13 @@ pub const ENTRIES: &[EventSpec] = &[
     entry(
         "observe",
         "observed",
-        "day segment stream remote? duration# files[]? announced#? batch!? error!? errors[]? by?",
+        "day segment stream? remote? duration# files[]? announced#? batch!? error!? errors[]? by?",
         "all handlers are done → dreams",
     ),
     entry(
         "observe",
         "status",
-        "stream? running{}? queued[]? max_age_seconds#? idle!?",
+        "stream? max_age_seconds#? idle!? *{}?",
         "the daemon, every 5 s while it is busy → pages, staleness",
     ),
     entry(

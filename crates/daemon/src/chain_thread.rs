@@ -1,8 +1,6 @@
 //! The chain of segments as a part of the daemon. The journal feeds it, the supervisor runs its
 //! handlers and dreams, and it publishes its steps on the bus.
 
-mod handler_status; // the status messages about running handlers
-
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -20,12 +18,11 @@ use crate::context::DaemonContext;
 use crate::health::Health;
 use crate::log::part;
 use crate::threads::{ExitGuard, lower_priority};
-use handler_status::{HandlerStatus, RunningHandler};
 use segments::Dream;
 use segments::SegmentKey;
 use segments::Zone;
 use segments::{
-    Chain, ChainError, ChainFlow, ChainRuntime, HandlerStart, HandlerTarget, REVISION, TaskError,
+    Chain, ChainError, ChainFlow, ChainRuntime, HandlerEvent, HandlerTarget, REVISION, TaskError,
 };
 
 /// How often the journal is read while no message comes, more and more rarely while it has nothing
@@ -45,8 +42,8 @@ const HANDLER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// How long to wait for room on the bus.
 const ROOM_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often the thread checks for a stop while a handler runs.
-const STOP_EVERY: Duration = Duration::from_millis(200);
+/// How often the thread looks whether handlers have ended, while any are under way.
+const HANDLERS_EVERY: Duration = Duration::from_millis(100);
 
 /// The thread the chain runs on.
 pub(crate) struct ChainThread {
@@ -80,9 +77,9 @@ impl ChainThread {
             is_stopping: Arc::clone(&is_stopping),
             listener: Arc::clone(&listener),
             clock: context.clock,
+            host: host_name(),
             woken,
             runs: HashMap::new(),
-            handler_status: HandlerStatus::default(),
         };
         let run = move || {
             // Dropped with the thread, also by a panic: the daemon then stops.
@@ -177,7 +174,9 @@ fn follow(
     let mut rest = LOOK_EVERY;
     while !runtime.is_stopping() {
         health.set_part("chain", if chain.is_behind() { "retrying" } else { "running" });
-        // First the steps that failed before: they free room for new ones.
+        // First the handlers, then the steps that failed before: they free room for new ones.
+        chain.advance_handlers(clock(), runtime)?;
+        chain.publish_status(Instant::now(), runtime);
         if chain.retry_pending(clock(), runtime)? == ChainFlow::Stop {
             return Ok(());
         }
@@ -192,6 +191,9 @@ fn follow(
             // There may be another page, so do not wait.
             limit = Duration::ZERO;
             rest = LOOK_EVERY;
+        }
+        if chain.is_busy() {
+            limit = limit.min(HANDLERS_EVERY);
         }
         while let Some(pending) = inbox.first(limit) {
             let before = chain.unhandled_count();
@@ -218,8 +220,7 @@ fn follow(
     Ok(())
 }
 
-/// Messages of others about segments. The bus queues them while a handler runs and counts those
-/// that found no room.
+/// Messages of others about segments. The bus queues them and counts those that found no room.
 struct Inbox {
     listener: Arc<Listener>,
     /// The message in work. After a failure it is the first again.
@@ -254,32 +255,13 @@ struct DaemonRuntime {
     is_stopping: Arc<AtomicBool>,
     listener: Arc<Listener>,
     clock: fn() -> Time,
+    host: String,
     woken: Receiver<()>,
-    /// Started runs. The chain has not asked for their ends yet.
+    /// Runs of handlers whose ends the chain has not asked for yet.
     runs: HashMap<String, TaskRun>,
-    handler_status: HandlerStatus,
 }
 
 impl DaemonRuntime {
-    /// Waits for the next event of a run; `None` if the thread is to end.
-    fn wait_for(&mut self, run: &TaskRun) -> Option<RunEvent> {
-        while !self.is_stopping() {
-            self.publish_status();
-            let news = run.next(STOP_EVERY);
-            // A run that the stopping supervisor ended has not failed.
-            if news.is_some() && !self.is_stopping() {
-                return news;
-            }
-        }
-        None
-    }
-
-    fn publish_status(&mut self) {
-        if let Some(status) = self.handler_status.due(Instant::now()) {
-            self.publish_own(status);
-        }
-    }
-
     /// The command that the user has configured instead of a dream.
     fn replacement(&self, dream: &Dream) -> Option<Vec<String>> {
         let configuration = self.supervisor.configuration();
@@ -314,6 +296,10 @@ impl DaemonRuntime {
 impl ChainRuntime for DaemonRuntime {
     fn now(&self) -> Time {
         (self.clock)()
+    }
+
+    fn host(&self) -> &str {
+        &self.host
     }
 
     fn is_stopping(&self) -> bool {
@@ -356,7 +342,7 @@ impl ChainRuntime for DaemonRuntime {
         target: &HandlerTarget,
         handler: &str,
         file: &str,
-    ) -> Result<HandlerStart, TaskError> {
+    ) -> Result<String, TaskError> {
         let configuration = self.supervisor.configuration();
         let own = configuration.handlers.iter().find(|own| own.name == handler);
         let cmd = match own {
@@ -372,54 +358,37 @@ impl ChainRuntime for DaemonRuntime {
             // Not configured means built in: `hansard transcribe` and `hansard describe`.
             None => vec!["hansard".to_owned(), handler.to_owned()],
         };
+        let mut env = vec![("SEGMENT_META".to_owned(), target.meta.to_string())];
+        // The protocol's name for it.
+        env.extend(target.remote.clone().map(|remote| ("REMOTE_NAME".to_owned(), remote)));
         let task = DaemonTask {
+            // Two handlers may be scripts of one program and must not wait for each other.
+            name: Some(handler.to_owned()),
             day: Some(target.key.day()),
             cwd: Some(target.folder.clone()),
-            env: vec![("SEGMENT_META".to_owned(), target.meta.to_string())],
+            env,
             timeout: own.and_then(|own| own.timeout).or(Some(HANDLER_TIMEOUT)),
             ..DaemonTask::new(cmd)
         };
         let run = self.supervisor.run(task).map_err(enqueue_error)?;
-        // Waits for the process to exist: the message about the start carries its reference.
-        Ok(match self.wait_for(&run) {
-            None => HandlerStart::Stopped,
-            Some(RunEvent::Ended(code)) => HandlerStart::Ended(code),
-            Some(RunEvent::Started) => {
-                let reference = run.reference().as_str().to_owned();
-                self.handler_status.began(RunningHandler {
-                    handler: handler.to_owned(),
-                    file: file.to_owned(),
-                    stream: target.key.stream().to_owned(),
-                    run: reference.clone(),
-                    since: Instant::now(),
-                });
-                self.runs.insert(reference.clone(), run);
-                HandlerStart::Running(reference)
-            }
-        })
+        let reference = run.reference().as_str().to_owned();
+        self.runs.insert(reference.clone(), run);
+        Ok(reference)
     }
 
-    fn wait_for_any(&mut self, runs: &[&str]) -> Option<(usize, i32)> {
-        while !self.is_stopping() {
-            self.publish_status();
-            for (number, name) in runs.iter().enumerate() {
-                // Wait for the first, then check the others without waiting.
-                let limit = if number == 0 { STOP_EVERY } else { Duration::ZERO };
-                let Some(RunEvent::Ended(code)) = self.runs.get(*name)?.next(limit) else {
-                    continue;
-                };
-                // A run that the stopping supervisor ended has not failed.
-                if self.is_stopping() {
-                    return None;
-                }
-                self.runs.remove(*name);
-                if let Some(idle) = self.handler_status.ended(name) {
-                    self.publish_own(idle);
-                }
-                return Some((number, code));
-            }
+    fn poll_handler(&mut self, run: &str) -> Option<HandlerEvent> {
+        let (event, at) = self.runs.get(run)?.next_timed(Duration::ZERO)?;
+        // A run that the stopping supervisor ended has not failed.
+        if self.is_stopping() {
+            return None;
         }
-        None
+        Some(match event {
+            RunEvent::Started => HandlerEvent::Started { at },
+            RunEvent::Ended(exit_code) => {
+                self.runs.remove(run);
+                HandlerEvent::Ended { exit_code, at }
+            }
+        })
     }
 
     fn queue_dream(&mut self, dream: &Dream) -> Result<(), TaskError> {
@@ -442,7 +411,7 @@ impl ChainRuntime for DaemonRuntime {
         let cmd = fill_placeholders(&words, |name| match name {
             "day" => json!(dream.day()),
             "segment" => json!(key.map(SegmentKey::segment)),
-            "stream" => json!(key.map(SegmentKey::stream)),
+            "stream" => json!(key.and_then(SegmentKey::stream)),
             "facet" => json!(activity.map(|(facet, _)| facet)),
             "id" => json!(activity.map(|(_, id)| id)),
             _ => Value::Null,
@@ -479,6 +448,11 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
         }
     }
     !has_stars && rest.is_empty()
+}
+
+/// The name of this machine.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 fn invalid_task(error: impl std::fmt::Display) -> TaskError {
@@ -523,9 +497,9 @@ mod tests {
             supervisor: Arc::new(supervisor),
             is_stopping: Arc::default(),
             clock,
+            host: "dev".to_owned(),
             woken: mpsc::sync_channel(1).1,
             runs: HashMap::new(),
-            handler_status: HandlerStatus::default(),
         };
         runtime.alarm("A segment was not described", "20261116/claude/080001_5: describe exit 1");
         let card = heard.next(Duration::from_secs(60)).expect("somebody is told").to_json();

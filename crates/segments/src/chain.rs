@@ -3,13 +3,15 @@
 //! `observe.observing` → the handlers, as tasks → `observe.transcribed`, `observe.described` →
 //! `observe.observed` → a dream. Each step is appended to the segment's `events.jsonl` and then
 //! published on the bus; a step that is in that log is not taken again. The chain is a consumer of
-//! the journal. It advances past an epoch only when all steps are done or the epoch is stored in the
-//! work queue. After a crash it starts again with the same epoch. A failed epoch is retried later
-//! and does not delay the next one.
+//! the journal. It advances past an epoch only when the epoch is stored in the work queue, from which
+//! it is removed when all steps are done. After a crash the chain begins what the queue holds again.
+//! Each handler has a queue of its own: a slow or failing one delays no other.
 
 mod work_queue; // work that is pending
 mod calendar; // dreams that are due by the clock
 mod event_log; // the event log of a segment
+mod handler_queues; // whose turn it is, handler by handler
+mod handler_status; // what handlers are busy with, every few seconds
 mod steps; // one segment, step by step
 
 use std::collections::BTreeSet;
@@ -18,6 +20,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bus::{FieldValue, Message};
 use event::{Kind, SessionId, Time};
@@ -31,7 +34,9 @@ use crate::segment::{Segment, SegmentError, SegmentKey, folder_of, forget_delete
 use crate::zone::Zone;
 use calendar::Calendar;
 use event_log::EventLogs;
-use steps::StepOutcome;
+use handler_queues::HandlerQueues;
+use handler_status::HandlerStatus;
+use steps::ActiveSegment;
 use supervise::Day;
 use views::chronicle_if_exists;
 use wire::health_dir;
@@ -52,6 +57,9 @@ const HISTORY_MILLIS: i128 = 2 * 60 * 60 * 1_000;
 
 /// Files that one announcement may name. The rest is ignored.
 const FILES_MAX: usize = 1_000;
+
+/// Bytes of the name of another machine. A longer one is left out.
+const REMOTE_BYTES_MAX: usize = 256;
 
 /// Bytes of the `meta` of an announcement. Handlers get an empty one instead of a longer one.
 const META_BYTES_MAX: usize = 64 * 1024;
@@ -77,23 +85,26 @@ pub trait ChainRuntime {
     /// Returns the current time.
     fn now(&self) -> Time;
 
+    /// Returns the name of this machine.
+    fn host(&self) -> &str;
+
     /// Returns whether the daemon is stopping.
     fn is_stopping(&self) -> bool;
 
     /// Returns the names of the user's handlers for a file.
     fn handlers_for(&self, file: &str) -> Vec<String>;
 
-    /// Starts a handler for a file of a segment and waits until its process exists.
+    /// Queues a run of a handler for a file of a segment; returns its ref.
     fn start_handler(
         &mut self,
         target: &HandlerTarget,
         handler: &str,
         file: &str,
-    ) -> Result<HandlerStart, TaskError>;
+    ) -> Result<String, TaskError>;
 
-    /// Waits until one of the runs ends. Returns its index and exit code, or `None` if the daemon is
-    /// stopping.
-    fn wait_for_any(&mut self, runs: &[&str]) -> Option<(usize, i32)>;
+    /// Returns the next event of a run, if there is one. Never waits. A run that ends because the
+    /// daemon stops has none.
+    fn poll_handler(&mut self, run: &str) -> Option<HandlerEvent>;
 
     /// Queues a dream. A queued dream survives a crash.
     fn queue_dream(&mut self, dream: &Dream) -> Result<(), TaskError>;
@@ -103,15 +114,13 @@ pub trait ChainRuntime {
     fn has_replacement(&self, dream: &Dream) -> bool;
 }
 
-/// The result of starting a handler.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum HandlerStart {
-    /// The handler runs under this ref.
-    Running(String),
-    /// The handler has an exit code, although its process never started.
-    Ended(i32),
-    /// The daemon is stopping.
-    Stopped,
+/// An event of a handler's run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HandlerEvent {
+    /// Its process exists.
+    Started { at: Instant },
+    /// It ended with this exit code, or never ran.
+    Ended { exit_code: i32, at: Instant },
 }
 
 /// Why a task was not queued.
@@ -183,6 +192,12 @@ pub struct Chain {
     /// Days with new history, each dreamt of once when the journal has no more.
     days: BTreeSet<Day>,
     logs: EventLogs,
+    handlers: HandlerQueues,
+    handler_status: HandlerStatus,
+    /// Segments whose handlers have not all ended.
+    active: Vec<ActiveSegment>,
+    /// The ticket of the segment begun last.
+    last_ticket: u64,
     /// Messages with requests that cannot be fulfilled.
     refused: u64,
     /// The bytes saved last: an unchanged state is not written again.
@@ -237,6 +252,10 @@ impl Chain {
             deletions,
             days,
             logs,
+            handlers: HandlerQueues::default(),
+            handler_status: HandlerStatus::default(),
+            active: Vec::new(),
+            last_ticket: 0,
             refused: 0,
             saved: Vec::new(),
             read: None,
@@ -250,9 +269,21 @@ impl Chain {
         self.read = None;
     }
 
-    /// Returns whether work is pending: failed before, or just announced.
+    /// Returns whether a segment failed and waits for its next try.
     pub fn is_behind(&self) -> bool {
-        !self.queue.is_empty()
+        self.queue.has_retries()
+    }
+
+    /// Returns whether handlers are under way.
+    pub fn is_busy(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// Publishes what handlers are busy with, if it is time for that.
+    pub fn publish_status(&mut self, at: Instant, runtime: &mut dyn ChainRuntime) {
+        if let Some(status) = self.handler_status.next_message(&self.handlers, at) {
+            runtime.publish(&status);
+        }
     }
 
     /// Counts messages about segments that could not be logged or handled.
@@ -320,13 +351,6 @@ impl Chain {
         runtime: &mut dyn ChainRuntime,
     ) -> Result<ChainFlow, ChainError> {
         if recorded.is_empty() {
-            // A current epoch that the journal no longer delivers belongs to a session deleted
-            // meanwhile. The attempt finds no session and removes it from the queue.
-            while let Some(work) = self.queue.current_epoch() {
-                if self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
-                    return Ok(ChainFlow::Stop);
-                }
-            }
             self.queue_history_dreams(runtime)?;
         }
         for Recorded { position, event } in recorded {
@@ -341,14 +365,17 @@ impl Chain {
             let item = WorkItem::Epoch { session_id, seq: event.seq, closed_at };
             // With the progress of an earlier try: handlers that succeeded are not run again.
             let work = self.queue.resume(item, now);
-            if self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
-                return Ok(ChainFlow::Stop);
+            // History is cheap to repeat, and its position is stored once per page.
+            if is_history(closed_at, now) {
+                self.begin_work(work, now, runtime)?;
+                continue;
             }
-            // One commit per epoch only for new ones. History is cheap to repeat, and its position is
-            // stored once per page.
-            if !is_history(closed_at, now) {
-                self.journal.advance_consumer(CONSUMER, *position)?;
+            // A page that comes again after a failure may hold an epoch that is under way.
+            if !work.is_active {
+                self.store_epoch(&work)?;
+                self.begin_work(work, now, runtime)?;
             }
+            self.journal.advance_consumer(CONSUMER, *position)?;
         }
         // Also for a page without a closed epoch, or the chain would read it again for ever.
         if let Some(last) = recorded.last() {
@@ -364,9 +391,10 @@ impl Chain {
         runtime: &mut dyn ChainRuntime,
     ) -> Result<ChainFlow, ChainError> {
         while let Some(work) = self.queue.next_due(now) {
-            if runtime.is_stopping() || self.attempt_work(work, now, runtime)? == ChainFlow::Stop {
+            if runtime.is_stopping() {
                 return Ok(ChainFlow::Stop);
             }
+            self.begin_work(work, now, runtime)?;
         }
         Ok(ChainFlow::Continue)
     }
@@ -407,18 +435,19 @@ impl Chain {
         runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
         let message = &message.to_json();
-        // Dreams over history (`batch`) write their outcomes themselves.
-        if message["by"] == BY || message["batch"] == true {
+        if message["by"] == BY {
             return Ok(());
         }
         let text = |name: &str| message.get(name).and_then(Value::as_str);
         match (text("tract"), text("event")) {
             (Some("observe"), Some("observing")) => return self.queue_announcement(message, now),
             (Some("observe"), Some("observed")) => {
-                if let Some(key) = self.logs.segment_of(message) {
-                    return self.queue_dream(&Dream::Segment(key), runtime);
+                if let Some(key) = self.logs.named_segment(message, self.zone.day(now)) {
+                    return self.dream_of_foreign(key, now, runtime);
                 }
             }
+            // Dreams over history write their outcomes themselves.
+            (Some("activity"), Some("recorded")) if message["batch"] == true => return Ok(()),
             (Some("activity"), Some("recorded")) => {
                 let day = event_log::text_field(message, "day").and_then(|day| Day::parse(&day));
                 let name = text("facet").zip(text("id"));
@@ -433,6 +462,19 @@ impl Chain {
         }
         self.refused += 1;
         Ok(())
+    }
+
+    /// Queues the dream of a segment that another program made, and notes it for the dreams by the
+    /// clock.
+    fn dream_of_foreign(
+        &mut self,
+        key: SegmentKey,
+        now: Time,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<(), ChainError> {
+        self.calendar.add_foreign(key.clone(), now, &self.zone);
+        self.save_state()?;
+        self.queue_dream(&Dream::Segment(key), runtime)
     }
 
     /// Queues files that another program has put into a segment for the user's handlers.
@@ -456,8 +498,13 @@ impl Chain {
         }
         let meta = message.get("meta").filter(|meta| meta.to_string().len() <= META_BYTES_MAX);
         let meta = meta.cloned().unwrap_or_else(|| json!({}));
+        // It becomes a variable in the environment of handlers.
+        let is_fine = |name: &&str| {
+            (1..=REMOTE_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control)
+        };
+        let remote = message["remote"].as_str().filter(is_fine).map(str::to_owned);
         let announced = self.announcement_number(message, &key, now)?;
-        let item = WorkItem::Announced { key, files: names, meta, announced };
+        let item = WorkItem::Announced { key, files: names, meta, remote, announced };
         self.queue.add_new(item.clone(), now);
         self.save_state().inspect_err(|_| {
             // The caller delivers the message again. Left in the queue, it would count as another
@@ -502,83 +549,107 @@ impl Chain {
         Ok(())
     }
 
-    /// Does one piece of work, or stores it for a later retry.
-    fn attempt_work(
-        &mut self,
-        mut work: PendingWork,
-        now: Time,
-        runtime: &mut dyn ChainRuntime,
-    ) -> Result<ChainFlow, ChainError> {
-        match self.run_work(&mut work, now, runtime) {
-            Ok(StepOutcome::Done) => {
-                // Before the item is removed: after a crash in between it is retried, and its day is
-                // dreamt of again.
-                if !work.is_first_try() {
-                    self.queue_history_dreams(runtime)?;
-                }
-                self.queue.remove(&work.item);
-            }
-            // Not counted as a failed try: the next start resumes the work.
-            Ok(StepOutcome::Stopped) => return Ok(ChainFlow::Stop),
-            // Saved below with the time of its next try.
-            Ok(StepOutcome::Failed) => self.schedule_retry(work, now)?,
-            // A full disk or queue would fail every segment: the caller waits and repeats this one.
-            Err(error) if !error.is_about_one() => return Err(error),
-            Err(error) if work.is_last_try() => {
-                runtime.alarm("A segment was given up", &error.to_string());
-                self.queue.remove(&work.item);
-            }
-            Err(error) => {
-                if work.is_first_try() {
-                    runtime.warn(&format!("a segment is tried again later: {error}"));
-                }
-                self.schedule_retry(work, now)?;
-            }
+    /// Stores a live epoch before its first step, so that it outlives a crash.
+    fn store_epoch(&mut self, work: &PendingWork) -> Result<(), ChainError> {
+        if self.queue.is_full() && !self.queue.contains(&work.item) {
+            return Err(ChainError::Behind);
         }
-        self.save_state()?;
-        Ok(ChainFlow::Continue)
+        self.queue.store(work);
+        self.save_state().inspect_err(|_| {
+            // The journal delivers it again.
+            if work.is_first_try() {
+                self.queue.remove(&work.item);
+            }
+        })
     }
 
-    fn run_work(
+    /// Begins a piece of work, or stores it for a later retry.
+    fn begin_work(
         &mut self,
-        work: &mut PendingWork,
+        work: PendingWork,
         now: Time,
         runtime: &mut dyn ChainRuntime,
-    ) -> Result<StepOutcome, ChainError> {
+    ) -> Result<(), ChainError> {
+        match self.try_begin(work.clone(), now, runtime) {
+            Ok(()) => self.save_state(),
+            Err(error) => self.fail_work(work, error, now, runtime),
+        }
+    }
+
+    fn try_begin(
+        &mut self,
+        work: PendingWork,
+        now: Time,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<(), ChainError> {
         match work.item.clone() {
             WorkItem::Epoch { session_id, seq, closed_at } => {
                 let Some((segment, chronicle)) = self.segment_of(&session_id, seq)? else {
-                    return Ok(StepOutcome::Done);
+                    return self.complete_work(&work, runtime);
                 };
                 // Judged now and not when it was queued: work that waited for hours has become
                 // history.
                 if is_history(closed_at, now) {
                     self.describe_inline(&segment, &chronicle, runtime)?;
-                    return Ok(StepOutcome::Done);
+                    return self.complete_work(&work, runtime);
                 }
-                self.observe_epoch(&segment, work, now, runtime)
+                self.begin_epoch(segment, work, now, runtime)
             }
-            WorkItem::Announced { key, files, meta, announced } => {
+            WorkItem::Announced { key, files, meta, remote, announced } => {
                 let Some(folder) = folder_of(&self.root, &key) else {
-                    return Ok(StepOutcome::Done);
+                    return self.complete_work(&work, runtime);
                 };
                 // The same files may be replaced and announced again: the number tells the
                 // announcements apart.
-                let like = json!({"announced": announced});
-                self.observe_announced(
-                    &HandlerTarget { key, folder, meta },
-                    &files,
-                    like,
-                    work,
-                    runtime,
-                )
+                let target = HandlerTarget { key, folder, meta, remote };
+                self.begin_announced(target, files, announced, work, now, runtime)
             }
         }
     }
 
+    /// Removes work that is done.
+    fn complete_work(
+        &mut self,
+        work: &PendingWork,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<(), ChainError> {
+        // Before the item is removed: after a crash in between it is retried, and its day is dreamt
+        // of again.
+        if !work.is_first_try() {
+            self.queue_history_dreams(runtime)?;
+        }
+        self.queue.remove(&work.item);
+        Ok(())
+    }
+
+    /// Schedules the next try of work that failed, or gives it up.
+    fn fail_work(
+        &mut self,
+        work: PendingWork,
+        error: ChainError,
+        now: Time,
+        runtime: &mut dyn ChainRuntime,
+    ) -> Result<(), ChainError> {
+        if !error.is_about_one() {
+            // A full disk or queue would fail every segment: the caller waits and repeats this one.
+            self.queue.release(&work.item);
+            return Err(error);
+        }
+        if work.is_last_try() {
+            runtime.alarm("A segment was given up", &error.to_string());
+            self.queue.remove(&work.item);
+        } else {
+            if work.is_first_try() {
+                runtime.warn(&format!("a segment is tried again later: {error}"));
+            }
+            self.schedule_retry(work, now)?;
+        }
+        self.save_state()
+    }
+
     fn schedule_retry(&mut self, work: PendingWork, now: Time) -> Result<(), ChainError> {
-        // Later tries have their place in the queue already.
-        if work.is_first_try() && self.queue.is_full() {
+        // Only history has no place in the queue at its first try.
+        if !self.queue.contains(&work.item) && self.queue.is_full() {
             return Err(ChainError::Behind);
         }
         self.queue.retry_later(work, now);

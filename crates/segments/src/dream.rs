@@ -4,6 +4,9 @@
 //! files. Events are published before the files are written, so an interrupted dream publishes an
 //! event twice rather than never.
 
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -16,7 +19,9 @@ use serde_json::{Map, Value, json};
 use supervise::safe_form;
 
 use crate::day_digest::DayDigest;
-use crate::segment::{Segment, SegmentError, SegmentKey, SegmentLock, write_atomic, write_durably};
+use crate::segment::{
+    Segment, SegmentError, SegmentKey, SegmentLock, is_folder, write_atomic, write_durably,
+};
 use crate::zone::Zone;
 use supervise::Day;
 use views::chronicle_if_exists;
@@ -149,6 +154,10 @@ impl Dream {
             }
             Dream::Daily(day) => {
                 let digest = DayDigest::for_day(journal, zone, *day)?;
+                if digest.projects.is_empty() && !has_folder(root, *day) {
+                    return Ok(());
+                }
+                make_day_folder(root, *day)?;
                 Ok(write_atomic(&day_folder(root, *day), DIGEST, &pretty_json(&digest))?)
             }
         }
@@ -167,8 +176,10 @@ impl Dream {
     fn common_fields(&self) -> Map<String, Value> {
         let mut about = object_fields(json!({"mode": self.mode(), "day": self.day()}));
         match self {
-            Dream::Segment(key) | Dream::Flush(key) => about
-                .extend(object_fields(json!({"segment": key.segment(), "stream": key.stream()}))),
+            Dream::Segment(key) | Dream::Flush(key) => {
+                about.insert("segment".to_owned(), json!(key.segment()));
+                about.extend(key.stream().map(|stream| ("stream".to_owned(), json!(stream))));
+            }
             Dream::Activity { facet, id, .. } => {
                 about.extend(object_fields(json!({"activity": id, "facet": facet})));
             }
@@ -237,6 +248,10 @@ fn update_activities(
             emit(activity_event("live", day, &activity, about));
         }
         stored.push(StoredActivity { activity, recorded });
+    }
+    // Another program may name a day that has no folder. Nothing is made for it.
+    if stored.is_empty() && !has_folder(root, day) {
+        return Ok(());
     }
     // After the events: a crash before this line publishes them again.
     Ok(write_durably(&day_folder(root, day), ACTIVITIES, &pretty_json(&stored))?)
@@ -362,6 +377,21 @@ fn outcome_name(activity: &Activity) -> String {
 
 fn day_folder(root: &Path, day: Day) -> PathBuf {
     root.join(day.to_string())
+}
+
+fn has_folder(root: &Path, day: Day) -> bool {
+    is_folder(&day_folder(root, day))
+}
+
+/// Makes the folder of a day whose sessions have no segment yet.
+fn make_day_folder(root: &Path, day: Day) -> Result<(), SegmentError> {
+    let path = day_folder(root, day);
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
+            Err(SegmentError::Io { path, cause })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn pretty_json(value: &impl Serialize) -> Vec<u8> {

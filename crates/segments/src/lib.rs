@@ -14,7 +14,7 @@ mod dream; // activities and digests made from segments
 mod chain; // the steps from a closed epoch to its dream
 
 pub use chain::{
-    Chain, ChainError, ChainFlow, ChainRuntime, HandlerStart, HandlerTarget, REVISION, TaskError,
+    Chain, ChainError, ChainFlow, ChainRuntime, HandlerEvent, HandlerTarget, REVISION, TaskError,
 };
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use dream::{Dream, DreamError, DreamEvent};

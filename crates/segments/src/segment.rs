@@ -103,7 +103,7 @@ impl Segment {
             let folder = make_folder(root, &key)?;
             let meta = SegmentMeta {
                 day: key.day().to_string(),
-                stream: key.stream().to_owned(),
+                stream: key.stream().unwrap_or_default().to_owned(),
                 segment: key.segment().to_owned(),
                 session_id: session.id.clone(),
                 provider: session.provider.clone(),

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bus::{Handle, Message};
 
@@ -407,7 +407,7 @@ impl Keeper {
         watcher: Option<Watcher>,
         done: SyncSender<Result<Ref, EnqueueError>>,
     ) {
-        let DaemonTask { cmd, reference, day, cwd, env, timeout, keep } = task;
+        let DaemonTask { cmd, name: own_name, reference, day, cwd, env, timeout, keep } = task;
         // Results of `send` are ignored below: the caller may be gone.
         if let Err(why) = check_words(&cmd) {
             let _ = done.send(Err(EnqueueError::BadCommand(why)));
@@ -417,6 +417,7 @@ impl Keeper {
         let own = &self.settings.program;
         let ResolvedCommand { program, name } =
             program::resolve_trusted(&self.file.allow, own, &cmd);
+        let name = own_name.unwrap_or(name);
         let effects = self.queue.request(TaskRequest {
             reference: reference.clone(),
             work: TaskCommand { name, program, cmd, cwd, env },
@@ -794,6 +795,6 @@ impl Keeper {
 }
 
 /// Notifies a part of the daemon; it may have stopped waiting.
-fn notify_watcher(watcher: &Watcher, inputs: RunEvent) {
-    let _ = watcher.try_send(inputs);
+fn notify_watcher(watcher: &Watcher, event: RunEvent) {
+    let _ = watcher.try_send((event, Instant::now()));
 }

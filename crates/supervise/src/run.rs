@@ -2,7 +2,7 @@
 //! messages on the bus may be late.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::run_ref::Ref;
 
@@ -13,7 +13,7 @@ const NEWS_MAX: usize = 2;
 #[derive(Debug)]
 pub struct TaskRun {
     reference: Ref,
-    news: Receiver<RunEvent>,
+    news: Receiver<(RunEvent, Instant)>,
 }
 
 /// An event of a run.
@@ -26,7 +26,7 @@ pub enum RunEvent {
 }
 
 /// The sending end for the keeper.
-pub(crate) type Watcher = SyncSender<RunEvent>;
+pub(crate) type Watcher = SyncSender<(RunEvent, Instant)>;
 
 impl TaskRun {
     /// Queues a run with `put`, and connects it to its watcher.
@@ -43,10 +43,15 @@ impl TaskRun {
     /// Returns the next event; `None` after the limit. If the supervisor is gone, the run has ended
     /// with it.
     pub fn next(&self, limit: Duration) -> Option<RunEvent> {
+        self.next_timed(limit).map(|(event, _)| event)
+    }
+
+    /// Returns the next event like [`TaskRun::next`], and when it happened.
+    pub fn next_timed(&self, limit: Duration) -> Option<(RunEvent, Instant)> {
         match self.news.recv_timeout(limit) {
             Ok(news) => Some(news),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(RunEvent::Ended(-1)),
+            Err(RecvTimeoutError::Disconnected) => Some((RunEvent::Ended(-1), Instant::now())),
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Supervisor {
 pub struct DaemonTask {
     /// The first word is `hansard` for our own program, a name in `PATH`, or an absolute path.
     pub cmd: Vec<String>,
+    /// Its name; that of its program if there is none. One task of a name runs at a time.
+    pub name: Option<String>,
     /// Its ref on the bus; generated if there is none.
     pub reference: Option<Ref>,
     /// The day that has the log in its folder.
@@ -57,6 +59,7 @@ impl DaemonTask {
     pub fn new(cmd: Vec<String>) -> DaemonTask {
         DaemonTask {
             cmd,
+            name: None,
             reference: None,
             day: None,
             cwd: None,

@@ -56,7 +56,10 @@ fn tracts_page_matches_registry() {
                         FieldType::Object => " (object)",
                     };
                     let mark = if field.is_optional { "?" } else { "" };
-                    format!("`{}{mark}`{field_type}", field.name)
+                    match field.name {
+                        "*" => format!("any further names{field_type}"),
+                        name => format!("`{name}{mark}`{field_type}"),
+                    }
                 })
                 .collect();
             let event = entry.event.replace('*', "any");
@@ -93,7 +96,11 @@ fn typescript_types_match_registry() {
                     FieldType::Object => "Record<string, unknown>",
                 };
                 let mark = if field.is_optional { "?" } else { "" };
-                writeln!(types, "      {}{mark}: {field_type};", field.name).unwrap();
+                match field.name {
+                    // TypeScript wants the type of all fields together here.
+                    "*" => writeln!(types, "      [name: string]: unknown;").unwrap(),
+                    name => writeln!(types, "      {name}{mark}: {field_type};").unwrap(),
+                }
             }
             writeln!(types, "    }};").unwrap();
         }

@@ -16,9 +16,9 @@ pub(crate) struct DreamArgs {
     #[arg(long, value_parser = parse_day)]
     day: Day,
     /// A new segment
-    #[arg(long, requires = "stream", value_name = "KEY")]
+    #[arg(long, value_name = "KEY")]
     segment: Option<String>,
-    /// The stream of the segment
+    /// The stream of the segment, if it has one
     #[arg(long, requires = "segment", value_name = "NAME")]
     stream: Option<String>,
     /// Close all open activities
@@ -82,10 +82,15 @@ impl DreamArgs {
         if let (Some(id), Some(facet)) = (&self.activity, &self.facet) {
             return Ok(Mode::Activity { day, facet: facet.clone(), id: id.clone() });
         }
-        if let (Some(segment), Some(stream)) = (&self.segment, &self.stream) {
+        if let Some(segment) = &self.segment {
             // Checked here: the words become parts of a path.
-            let key = SegmentKey::parse(&day.to_string(), stream, segment).ok_or_else(|| {
-                let name = one_line(&format!("{stream}/{segment}"), 80);
+            let key = match &self.stream {
+                Some(stream) => SegmentKey::parse(&day.to_string(), stream, segment),
+                None => SegmentKey::without_stream(&day.to_string(), segment),
+            };
+            let key = key.ok_or_else(|| {
+                let stream = self.stream.as_ref().map_or(String::new(), |it| format!("{it}/"));
+                let name = one_line(&format!("{stream}{segment}"), 80);
                 CliError::new("bad_segment", format!("`{name}` is not a segment")).hint(
                     "use the name of its folder, such as `--stream claude --segment 143045_300`",
                 )

@@ -18,6 +18,10 @@ const FLUSH_AFTER_MILLIS: i128 = 60 * 60 * 1_000;
 /// request.
 const DAYS_MAX: usize = 4;
 
+/// Days that wait for their digest. Beyond that the oldest is forgotten: other programs name days
+/// too, and only the newest are digested.
+const CHANGED_MAX: usize = 400;
+
 /// Segments since the last dreams by the clock. Saved as part of the chain's state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -43,9 +47,20 @@ impl Calendar {
         self.last = Some(LastSegment { key, at, is_flushed: false });
     }
 
+    /// Notes a new segment of another program. A day that lies ahead would never be over.
+    pub(super) fn add_foreign(&mut self, key: SegmentKey, at: Time, zone: &Zone) {
+        if key.day() <= zone.day(at) {
+            self.add_history(key.day());
+        }
+        self.last = Some(LastSegment { key, at, is_flushed: false });
+    }
+
     /// Notes a day with a new segment of history.
     pub(super) fn add_history(&mut self, day: Day) {
         self.changed.insert(day);
+        while self.changed.len() > CHANGED_MAX {
+            self.changed.pop_first();
+        }
     }
 
     /// Returns the dreams that are due now, each of them once.

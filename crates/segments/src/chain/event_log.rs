@@ -10,7 +10,9 @@ use bus::Message;
 use rustix::fs::OFlags;
 use serde_json::Value;
 
-use crate::segment::{SegmentKey, folder_of, is_folder};
+use supervise::Day;
+
+use crate::segment::{SegmentKey, folder_of};
 
 const NAME: &str = "events.jsonl";
 
@@ -58,33 +60,43 @@ impl EventLogs {
             // A message must not create folders: any client may send any name.
             return segment_key(message).filter(|key| folder_of(&self.root, key).is_some());
         }
-        let folder = self.folder_of(message)?;
-        let stream = folder.parent()?.file_name()?.to_str()?;
-        let [day, segment] = ["day", "segment"].map(|name| text_field(message, name));
-        // A segment folder directly in the day has no stream and so no key.
-        SegmentKey::parse(&day?, stream, &segment?)
-            .filter(|key| folder_of(&self.root, key).is_some_and(|its| its == folder))
+        let (day, segment) = (text_field(message, "day")?, text_field(message, "segment")?);
+        self.only_segment(&SegmentKey::without_stream(&day, &segment)?)
+    }
+
+    /// Returns the segment that a message names, also if it has no folder. `today` stands in for a
+    /// missing day.
+    pub(super) fn named_segment(&self, message: &Value, today: Day) -> Option<SegmentKey> {
+        let day = match message.get("day").filter(|day| !day.is_null()) {
+            Some(_) => text_field(message, "day")?,
+            None => today.to_string(),
+        };
+        let segment = text_field(message, "segment")?;
+        if has_stream(message) {
+            return SegmentKey::parse(&day, &text_field(message, "stream")?, &segment);
+        }
+        let plain = SegmentKey::without_stream(&day, &segment)?;
+        Some(self.only_segment(&plain).unwrap_or(plain))
+    }
+
+    /// Returns the segment with a key without a stream: the folder directly in the day, else the one
+    /// stream that has it. Two matches are ambiguous.
+    fn only_segment(&self, plain: &SegmentKey) -> Option<SegmentKey> {
+        if folder_of(&self.root, plain).is_some() {
+            return Some(plain.clone());
+        }
+        let day = plain.day().to_string();
+        let mut fitting = self.root.join(&day).read_dir().ok()?.filter_map(|entry| {
+            let stream = entry.ok()?.file_name().into_string().ok()?;
+            let key = SegmentKey::parse(&day, &stream, plain.segment())?;
+            folder_of(&self.root, &key).map(|_| key)
+        });
+        fitting.next().filter(|_| fitting.next().is_none())
     }
 
     /// Returns the folder of a message, by the same rule.
     fn folder_of(&self, message: &Value) -> Option<PathBuf> {
-        if has_stream(message) {
-            return folder_of(&self.root, &segment_key(message)?);
-        }
-        let (day, segment) = (text_field(message, "day")?, text_field(message, "segment")?);
-        // The stream is a stand-in: parsing checks the day and the segment.
-        let any = SegmentKey::parse(&day, "any", &segment)?;
-        let day = self.root.join(any.day().to_string());
-        let plain = day.join(any.segment());
-        if is_folder(&day) && is_folder(&plain) {
-            return Some(plain);
-        }
-        let mut fitting = day.read_dir().ok()?.filter_map(|entry| {
-            let stream = entry.ok()?.file_name().into_string().ok()?;
-            folder_of(&self.root, &SegmentKey::parse(&any.day().to_string(), &stream, &segment)?)
-        });
-        // Two matches are ambiguous: no folder.
-        fitting.next().filter(|_| fitting.next().is_none())
+        folder_of(&self.root, &self.segment_of(message)?)
     }
 }
 
@@ -255,7 +267,25 @@ mod tests {
         logs.log_message(&message).expect("it is written");
         let text = std::fs::read_to_string(plain.join(NAME)).expect("it is there");
         assert_eq!((text.lines().count(), read_log(&dir, "claude").as_str()), (1, ""));
-        assert_eq!(logs.segment_of(&message.to_json()), None, "it has no key");
+        let key = SegmentKey::without_stream("20261116", "080001_5");
+        assert_eq!(logs.segment_of(&message.to_json()), key);
+    }
+
+    #[test]
+    fn segment_may_be_named_without_folder() {
+        let (_dir, logs) = make_world(&["claude"]);
+        let today = Day::parse("20261117").expect("a day");
+        let named = |mut message: Value| {
+            message["segment"] = json!("080001_5");
+            logs.named_segment(&message, today).map(|key| key.to_string())
+        };
+        let key = |text: &str| Some(text.to_owned());
+        assert_eq!(named(json!({})), key("20261117/080001_5"));
+        assert_eq!(named(json!({"day": null, "stream": "phone"})), key("20261117/phone/080001_5"));
+        assert_eq!(named(json!({"day": 20261116})), key("20261116/claude/080001_5"));
+        assert_eq!(named(json!({"day": "20261116", "stream": ".."})), None);
+        assert_eq!(named(json!({"day": "20261345"})), None);
+        assert_eq!(named(json!({"day": []})), None);
     }
 
     #[test]

@@ -13,6 +13,10 @@ use crate::segment::SegmentKey;
 /// After the last try the work is given up.
 const DELAYS_MILLIS: [i64; 3] = [10_000, 60_000, 600_000];
 
+/// Tries of a handler that ran and failed. A second one helps against a fault that passes; more of
+/// them would only delay the news that the segment is done.
+const HANDLER_TRIES: u32 = 2;
+
 /// Items in the queue. When it is full, the chain waits: each item is done or given up within
 /// minutes.
 const PENDING_MAX: usize = 1_000;
@@ -33,8 +37,14 @@ pub(super) struct PendingWork {
     tries: u32,
     /// Time of the next try.
     at: Time,
+    /// When it was queued. The message about its end tells how long it took.
+    #[serde(default)]
+    pub(super) since: Option<Time>,
     /// Handlers that have succeeded, each with its file: a retry skips them.
     done: Vec<(String, String)>,
+    /// Its handlers are under way, so it is not due. After a restart it is.
+    #[serde(skip)]
+    pub(super) is_active: bool,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -47,6 +57,9 @@ pub(super) enum WorkItem {
         key: SegmentKey,
         files: Vec<String>,
         meta: Value,
+        /// The machine that they come from.
+        #[serde(default)]
+        remote: Option<String>,
         // An earlier version wrote `null` for an announcement without a time.
         #[serde(default, deserialize_with = "number_or_zero")]
         announced: i64,
@@ -55,13 +68,14 @@ pub(super) enum WorkItem {
 
 impl PendingWork {
     pub(super) fn new(item: WorkItem, now: Time) -> PendingWork {
-        PendingWork { item, tries: 0, at: now, done: Vec::new() }
-    }
-
-    /// Returns whether this is the epoch that the chain is processing. The journal delivers it again
-    /// after a crash, so it is not retried from the queue.
-    fn is_current_epoch(&self) -> bool {
-        self.is_first_try() && matches!(self.item, WorkItem::Epoch { .. })
+        PendingWork {
+            item,
+            tries: 0,
+            at: now,
+            since: Some(now),
+            done: Vec::new(),
+            is_active: false,
+        }
     }
 
     /// Returns whether no try has failed yet.
@@ -74,6 +88,11 @@ impl PendingWork {
         self.tries as usize >= DELAYS_MILLIS.len()
     }
 
+    /// Returns whether a handler that fails now is not tried again.
+    pub(super) fn is_last_handler_try(&self) -> bool {
+        self.tries + 1 >= HANDLER_TRIES
+    }
+
     pub(super) fn is_done(&self, handler: &str, file: &str) -> bool {
         self.done.iter().any(|(name, input)| name == handler && input == file)
     }
@@ -84,8 +103,13 @@ impl PendingWork {
 }
 
 impl WorkQueue {
-    pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+    /// Returns whether an item failed and waits for its next try.
+    pub(super) fn has_retries(&self) -> bool {
+        self.items.iter().any(|work| !work.is_first_try())
+    }
+
+    pub(super) fn contains(&self, item: &WorkItem) -> bool {
+        self.items.iter().any(|work| work.item == *item)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -95,7 +119,7 @@ impl WorkQueue {
     /// Adds an item to be done now, unless it is queued already.
     pub(super) fn add_new(&mut self, item: WorkItem, now: Time) {
         // A message that is delivered twice is one piece of work.
-        if !self.items.iter().any(|work| work.item == item) {
+        if !self.contains(&item) {
             self.items.push(PendingWork::new(item, now));
         }
     }
@@ -124,13 +148,15 @@ impl WorkQueue {
 
     /// Returns the first item that is due.
     pub(super) fn next_due(&self, now: Time) -> Option<PendingWork> {
-        let is_it = |work: &&PendingWork| is_due(work.at, now) && !work.is_current_epoch();
+        let is_it = |work: &&PendingWork| is_due(work.at, now) && !work.is_active;
         self.items.iter().find(is_it).cloned()
     }
 
-    /// Returns the epoch that the chain is processing.
-    pub(super) fn current_epoch(&self) -> Option<PendingWork> {
-        self.items.iter().find(|work| work.is_current_epoch()).cloned()
+    /// Makes an item due again whose handlers are no longer under way.
+    pub(super) fn release(&mut self, item: &WorkItem) {
+        if let Some(work) = self.items.iter_mut().find(|work| work.item == *item) {
+            work.is_active = false;
+        }
     }
 
     /// Schedules the next try after a failure. The item moves to the end of the queue.
@@ -139,6 +165,7 @@ impl WorkQueue {
         let delay = DELAYS_MILLIS[(work.tries as usize).min(DELAYS_MILLIS.len() - 1)];
         work.at = Time::from_nanos(now.nanos() + i128::from(delay) * 1_000_000);
         work.tries += 1;
+        work.is_active = false;
         self.remove(&work.item);
         self.items.push(work);
     }
@@ -166,21 +193,24 @@ mod tests {
 
     fn announced(announced: i64) -> WorkItem {
         let key = SegmentKey::parse("20261116", "phone", "080001_5").expect("a key");
-        WorkItem::Announced { key, files: Vec::new(), meta: Value::Null, announced }
+        WorkItem::Announced { key, files: Vec::new(), meta: Value::Null, remote: None, announced }
     }
 
     #[test]
-    fn current_epoch_is_due_after_failure() {
-        let session_id = SessionId::new("claude:a").expect("a name");
+    fn active_work_is_not_due() {
         let now = Time::from_millis(0);
-        let item = WorkItem::Epoch { session_id, seq: 1, closed_at: now };
         let mut queue = WorkQueue::default();
-        let work = queue.resume(item, now);
+        queue.add_new(announced(1), now);
+        let mut work = queue.next_due(now).expect("it is due");
+        work.is_active = true;
         queue.store(&work);
-        assert_eq!((queue.next_due(now), queue.current_epoch()), (None, Some(work.clone())));
-        queue.retry_later(work, now);
-        assert_eq!(queue.current_epoch(), None);
-        assert!(queue.next_due(Time::from_millis(10_000)).is_some());
+        assert_eq!(queue.next_due(now), None);
+        // A restart knows nothing of runs.
+        let saved = serde_json::to_string(&queue).expect("it can be saved");
+        let again: WorkQueue = serde_json::from_str(&saved).expect("it can be read");
+        assert!(again.next_due(now).is_some());
+        queue.release(&work.item);
+        assert!(queue.next_due(now).is_some());
     }
 
     #[test]
@@ -190,7 +220,7 @@ mod tests {
         queue.add_new(announced(1), Time::from_millis(0));
         let mut tried = Vec::new();
         let mut seconds = 0;
-        while !queue.is_empty() {
+        while !queue.items.is_empty() {
             let now = Time::from_millis(seconds * 1_000);
             if let Some(work) = queue.next_due(now) {
                 tried.push(seconds);

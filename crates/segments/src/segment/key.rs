@@ -22,7 +22,8 @@ const SECONDS_MAX: i128 = 9_999_999;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct SegmentKey {
     day: Day,
-    stream: String,
+    /// The folder between the day and the segment. Other programs may have none.
+    stream: Option<String>,
     segment: String,
 }
 
@@ -34,7 +35,7 @@ impl SegmentKey {
         let is_fine = is_stream(provider);
         SegmentKey {
             day: zone.day(from),
-            stream: if is_fine { provider.to_owned() } else { safe_stream(provider) },
+            stream: Some(if is_fine { provider.to_owned() } else { safe_stream(provider) }),
             segment: format!("{}_{seconds}", zone.clock(from)),
         }
     }
@@ -44,17 +45,23 @@ impl SegmentKey {
         let day = Day::parse(day)?;
         (is_stream(stream) && is_segment(segment)).then(|| SegmentKey {
             day,
-            stream: stream.to_owned(),
+            stream: Some(stream.to_owned()),
             segment: segment.to_owned(),
         })
+    }
+
+    /// Parses the key of a segment whose folder is directly in that of the day.
+    pub fn without_stream(day: &str, segment: &str) -> Option<SegmentKey> {
+        let day = Day::parse(day)?;
+        is_segment(segment).then(|| SegmentKey { day, stream: None, segment: segment.to_owned() })
     }
 
     pub fn day(&self) -> Day {
         self.day
     }
 
-    pub fn stream(&self) -> &str {
-        &self.stream
+    pub fn stream(&self) -> Option<&str> {
+        self.stream.as_deref()
     }
 
     pub fn segment(&self) -> &str {
@@ -63,7 +70,9 @@ impl SegmentKey {
 
     /// Returns the path of the folder relative to the journal.
     pub fn path(&self) -> PathBuf {
-        [self.day.to_string().as_str(), &self.stream, &self.segment].iter().collect()
+        let day = self.day.to_string();
+        let stream = self.stream.as_deref();
+        [Some(day.as_str()), stream, Some(&self.segment)].into_iter().flatten().collect()
     }
 
     /// Returns the key that is one second longer; the longest is followed by zero seconds.
@@ -77,7 +86,7 @@ impl SegmentKey {
 
 impl std::fmt::Display for SegmentKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}/{}", self.day, self.stream, self.segment)
+        write!(f, "{}", self.path().display())
     }
 }
 
@@ -86,12 +95,15 @@ impl<'de> Deserialize<'de> for SegmentKey {
         #[derive(Deserialize)]
         struct UncheckedKey {
             day: String,
-            stream: String,
+            stream: Option<String>,
             segment: String,
         }
         let UncheckedKey { day, stream, segment } = UncheckedKey::deserialize(deserializer)?;
-        SegmentKey::parse(&day, &stream, &segment)
-            .ok_or_else(|| D::Error::custom("not a segment key"))
+        let key = match &stream {
+            Some(stream) => SegmentKey::parse(&day, stream, &segment),
+            None => SegmentKey::without_stream(&day, &segment),
+        };
+        key.ok_or_else(|| D::Error::custom("not a segment key"))
     }
 }
 
@@ -166,6 +178,9 @@ mod tests {
         let longest = SegmentKey::for_epoch("claude", at("1970-01-01T00:00:00Z"), to, &Zone::UTC);
         assert_eq!(longest.segment(), "000000_9999999");
         assert_eq!(longest.next().segment(), "000000_0");
+        let plain = SegmentKey::without_stream("20261116", "080001_35").expect("a key");
+        assert_eq!(plain.path(), PathBuf::from("20261116/080001_35"));
+        assert_eq!(SegmentKey::without_stream("20261116", "../x"), None);
         let odd = SegmentKey::for_epoch("../odd one", from, from, &Zone::UTC);
         assert_eq!(odd.path(), PathBuf::from("20261116/x-oddone/080001_0"));
     }

@@ -4,3 +4,4 @@
 
 mod segments; // epochs as folders, and what is made of them
 mod chain; // from an epoch that closes to its dream
+mod foreign; // segments of other programs
