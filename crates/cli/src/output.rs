@@ -238,15 +238,24 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
 /// Returns whether a character controls a terminal, reorders text or is invisible.
 pub(crate) fn is_hostile(letter: char) -> bool {
     letter.is_control()
-        // Beyond control characters: zero-width and direction marks, line and paragraph separators,
-        // direction overrides, invisible operators, and the byte order mark.
+        // Beyond control characters (C0 and C1): the soft hyphen, zero-width and direction marks,
+        // line and paragraph separators, direction overrides, invisible operators, the byte order
+        // mark, annotations, and tags, which spell out a text that is not seen.
         || matches!(letter,
-        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_characters_are_shown() {
+        let hidden = "a\u{61c}b\u{ad}c\u{e0041}\u{e007f}d\u{85}\u{9b}e\u{fff9}";
+        let shown = r"a\u{61c}b\u{ad}c\u{e0041}\u{e007f}d\u{85}\u{9b}e\u{fff9}";
+        assert_eq!(escape_controls(hidden), shown);
+    }
 
     #[test]
     fn printed_lines_cannot_control_the_terminal() {

@@ -142,7 +142,30 @@ pub(crate) fn strip_html(text: &str) -> String {
 fn tame_span(text: &str) -> String {
     // The ampersand goes first, or it would escape the others again. An image would be loaded from
     // where the text says; a backtick without its partner could swallow what follows.
-    text.replace('&', "&amp;").replace('<', "&lt;").replace("![", "!\\[").replace('`', "&#96;")
+    let tame = text.replace('&', "&amp;").replace('<', "&lt;").replace("![", "!\\[");
+    disarm_links(&tame.replace('`', "&#96;"))
+}
+
+/// Schemes of addresses that run code in the reader's page.
+const RUNNING_SCHEMES: [&str; 3] = ["javascript:", "data:", "vbscript:"];
+
+/// Text whose links to code are no links: `[a]\(javascript:b)`, and the same of `[a]: javascript:b`.
+fn disarm_links(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("](").into_iter().chain(rest.find("]:")).min() {
+        let (before, link) = rest.split_at(at + 1);
+        out.push_str(before);
+        // Markdown drops blanks before an address and a backslash before a sign in it.
+        let address = link[1..].trim_start().chars().filter(|c| *c != '\\');
+        let begin: String = address.take(16).collect::<String>().to_ascii_lowercase();
+        if RUNNING_SCHEMES.iter().any(|scheme| begin.starts_with(scheme)) {
+            out.push('\\');
+        }
+        rest = link;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Text without any Markdown.
@@ -181,4 +204,25 @@ fn escape_all(html: &str) -> String {
         }
     }
     single
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_code_are_no_links() {
+        for (text, expected) in [
+            ("[a](javascript:b)", r"[a]\(javascript:b)"),
+            ("[a]( JavaScript:b)", r"[a]\( JavaScript:b)"),
+            (r"[a](javascript\:b)", r"[a]\(javascript\:b)"),
+            ("[a](data:text/html,b)", r"[a]\(data:text/html,b)"),
+            ("[a](vbscript:b)", r"[a]\(vbscript:b)"),
+            ("[a]: javascript:b", r"[a]\: javascript:b"),
+            ("[a](https://b) [c](d.md)", "[a](https://b) [c](d.md)"),
+            ("map[key]: value", "map[key]: value"),
+        ] {
+            assert_eq!(strip_html(text), expected);
+        }
+    }
 }
