@@ -15,6 +15,6 @@ mod telemetry; // what agents export with OpenTelemetry
 
 pub use documents::{Secrets, WriteError, handoff_note, write_document, write_events};
 pub use listing::{Listing, ListingError, prices, spending};
-pub use resume::ResumeCommand;
+pub use resume::{ResumeCommand, ResumeError};
 pub(crate) use service::HttpService;
 pub use service::{Keys, TokenError, keys};

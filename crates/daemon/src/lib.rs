@@ -22,8 +22,8 @@ pub mod answers; // conversion into the types of `wire`
 mod delete; // deletes a session and everything stored about it
 
 pub use api::{
-    Keys, Listing, ListingError, ResumeCommand, Secrets, TokenError, WriteError, handoff_note,
-    keys, prices, spending, write_document, write_events,
+    Keys, Listing, ListingError, ResumeCommand, ResumeError, Secrets, TokenError, WriteError,
+    handoff_note, keys, prices, spending, write_document, write_events,
 };
 pub use chain_thread::ChainThreadError;
 pub use daemon::{Daemon, DaemonConfig, DaemonHandle, ExitError, StartDaemonError};

@@ -85,7 +85,7 @@ impl Projection for Chronicle {
 
 impl Chronicle {
     /// Any change of what is found or counted is a new number.
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     /// Takes what a model said. A model answers late, so its words belong to the epoch of the
     /// events it was asked about, not to the open one.

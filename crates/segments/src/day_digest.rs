@@ -70,7 +70,7 @@ impl DayDigest {
                 let is_today =
                     chronicle.chapters().any(|chapter| began_within(&chapter, begin, end));
                 if is_today {
-                    let project = project_of(&session).to_owned();
+                    let project = without_secrets(project_of(&session));
                     projects
                         .entry(project)
                         .or_default()
@@ -102,9 +102,9 @@ pub(crate) fn project_of(session: &SessionInfo) -> &str {
     session.project.as_deref().or(folder).unwrap_or(NO_PROJECT)
 }
 
-/// Returns the title of a session with secrets redacted.
-fn safe_title(session: &SessionInfo) -> Option<String> {
-    session.title.as_deref().map(|title| Redactor::new().redact(title).into_owned())
+/// Returns a title or the name of a folder with secrets redacted.
+fn without_secrets(text: &str) -> String {
+    Redactor::new().redact(text).into_owned()
 }
 
 fn began_within(chapter: &Chapter<'_>, begin: Time, end: Time) -> bool {
@@ -129,7 +129,7 @@ fn project_day(
         sessions.push(SessionDay {
             session_id: session.id.clone(),
             provider: session.provider.clone(),
-            title: safe_title(session)
+            title: (session.title.as_deref().map(without_secrets))
                 .or_else(|| last.naming?.title.clone())
                 .or_else(|| digest::find_title(&facts)),
             from: first.epoch.started_at,

@@ -25,7 +25,7 @@ pub(crate) struct ExportArgs {
     /// The output format
     #[arg(long, value_enum, default_value = "bundle")]
     format: ExportFormat,
-    /// Write a handoff note: goal, work, decisions, open ends, how to resume
+    /// Write a handoff note without secrets: goal, work, decisions, open ends, how to resume
     #[arg(long, conflicts_with_all = ["format", "tree"])]
     handoff: bool,
     /// Include all its descendants; only for bundles
@@ -94,7 +94,7 @@ impl ExportArgs {
         out: &mut dyn Write,
     ) -> Result<(), CliError> {
         if self.handoff {
-            let note = handoff_note(journal, info, self.secret_handling())?;
+            let note = handoff_note(journal, info)?;
             return Ok(out.write_all(note.as_bytes())?);
         }
         let format = match self.format {

@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use clap::Args;
+use daemon::{ResumeCommand, ResumeError};
 use serde::Serialize;
 
 use super::{Completion, Global};
@@ -36,17 +37,17 @@ impl ResumeArgs {
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
-        let Some(way) = daemon::ResumeCommand::for_session(&journal, info.clone())? else {
-            let message = format!("cannot resume sessions of `{}`", info.provider);
-            return Err(CliError::new("cannot_resume", message)
-                .hint("`hansard export --handoff` writes a note for another agent"));
+        let way = match ResumeCommand::for_session(&journal, info.clone()) {
+            Ok(way) => way,
+            Err(ResumeError::Read(error)) => return Err(error.into()),
+            Err(refusal) => return Err(cannot_resume(&info.provider, &refusal)),
         };
         if self.run {
             output.flush()?;
             return Err(run(&way.command, way.cwd.as_deref()));
         }
         if output.json() {
-            let daemon::ResumeCommand { session_id, command, cwd } = way;
+            let ResumeCommand { session_id, command, cwd } = way;
             output.json_line(&ResumeShape { session_id, command, cwd })?;
         } else {
             output.line(escape_controls(&way.line()))?;
@@ -54,6 +55,16 @@ impl ResumeArgs {
         output.flush()?;
         Ok(Completion::Success)
     }
+}
+
+/// Says why the agent cannot take the session up, and what can be done instead.
+fn cannot_resume(provider: &str, refusal: &ResumeError) -> CliError {
+    let message = match refusal {
+        ResumeError::NoCommand => format!("cannot resume sessions of `{provider}`"),
+        refusal => escape_controls(&refusal.to_string()),
+    };
+    CliError::new("cannot_resume", message)
+        .hint("`hansard export --handoff` writes a note for another agent")
 }
 
 /// Replaces this process with the agent; returns only on failure.

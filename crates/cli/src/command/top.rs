@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use daemon::{ResumeCommand, answers, prices};
+use daemon::{ResumeCommand, ResumeError, answers, prices};
 use event::{SessionId, Time};
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
 use projection::{FactOrigin, Facts};
@@ -274,10 +274,11 @@ impl TopLoop {
 
     fn show_resume(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
-        let way = ResumeCommand::for_session(&self.journal, info)?;
-        let line = way
-            .map(|way| way.line())
-            .unwrap_or_else(|| "its agent has no resume command".to_owned());
+        let line = match ResumeCommand::for_session(&self.journal, info) {
+            Ok(way) => way.line(),
+            Err(ResumeError::Read(error)) => return Err(error.into()),
+            Err(refusal) => refusal.to_string(),
+        };
         self.state.note = Some(escape_controls(&line));
         Ok(())
     }

@@ -25,7 +25,7 @@ fn planted() -> World {
     let now = event::Time::from_nanos(now.cast_signed());
     let common = |number: usize, kind: &str, rest: Value| {
         let mut record = json!({"type": kind, "uuid": format!("u{number}"), "sessionId": "s1",
-            "version": "2.1.325", "cwd": "/home/dev/app", "timestamp": now,
+            "version": "2.1.325", "cwd": format!("/home/dev/{}", token(9)), "timestamp": now,
             "gitBranch": format!("try-{}", token(0))});
         record.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         format!("{record}\n")
@@ -78,12 +78,16 @@ fn check(world: &World, arguments: &[&str]) {
 fn redacted_exports_have_no_secrets() {
     let world = planted();
     let whole = world.run(&["export", "claude:s1", "--format", "jsonl"]).stdout;
-    let places = (0..9).filter(|place| whole.contains(&token(*place))).count();
-    assert_eq!(places, 9, "what is stored is original");
+    let places = (0..10).filter(|place| whole.contains(&token(*place))).count();
+    assert_eq!(places, 10, "what is stored is original");
     for format in ["bundle", "jsonl", "markdown", "html", "text"] {
         check(&world, &["export", "claude:s1", "--format", format, "--redact"]);
     }
-    check(&world, &["export", "claude:s1", "--handoff", "--redact"]);
+}
+
+#[test]
+fn handoff_has_no_secrets_by_default() {
+    check(&planted(), &["export", "claude:s1", "--handoff"]);
 }
 
 #[test]

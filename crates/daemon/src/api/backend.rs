@@ -217,7 +217,7 @@ impl Sources for ApiBackend {
     fn resume(&self, id: &str) -> Result<wire::Resume, SourceError> {
         let journal = self.journal();
         let info = journal.resolve(id)?;
-        let way = ResumeCommand::for_session(&journal, info.clone())?;
+        let way = ResumeCommand::find(&journal, info.clone())?;
         Ok(wire::Resume {
             // A subagent is resumed by its parent, so the id may differ from the requested one.
             session_id: way.as_ref().map_or(info.id.to_string(), |way| way.session_id.clone()),
@@ -229,8 +229,7 @@ impl Sources for ApiBackend {
 
     fn handoff(&self, id: &str) -> Result<String, SourceError> {
         let journal = self.journal();
-        // A note is made to be passed on, so it never holds secrets.
-        Ok(handoff_note(&journal, &journal.resolve(id)?, Secrets::Removed)?)
+        Ok(handoff_note(&journal, &journal.resolve(id)?)?)
     }
 
     fn export(

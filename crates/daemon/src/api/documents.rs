@@ -71,26 +71,22 @@ pub fn write_events(
     Ok(())
 }
 
-/// The handoff note of a session, for the next agent or user.
-pub fn handoff_note(
-    journal: &Journal,
-    info: &SessionInfo,
-    secrets: Secrets,
-) -> Result<String, ReadError> {
+/// The handoff note of a session, for the next agent or user. A note is made to be passed on, so
+/// it never holds secrets.
+pub fn handoff_note(journal: &Journal, info: &SessionInfo) -> Result<String, ReadError> {
     let facts: Facts = load_current(journal, info)?;
     let mut redactor = Redactor::new();
     let mut chronicle = Chronicle::default();
     for event in journal.events(&info.id, Selection::all())? {
         // Redacted before it is folded: facts quote prompts and commands.
-        chronicle.apply(&without(secrets, event?, &mut redactor));
+        chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
     }
     chronicle.flush();
     let found: Vec<_> = chronicle.chapters().flat_map(|chapter| chapter.facts).collect();
     let mut redact = redacting(&mut redactor);
     // The note quotes texts that no event holds in this form, such as the title.
-    let redact: Option<&mut Redact<'_>> = (secrets == Secrets::Removed).then_some(&mut redact);
-    let resume = ResumeCommand::for_session(journal, info.clone())?.map(|way| way.line());
-    Ok(write_handoff(&info.id, &facts, &found, resume.as_deref(), redact))
+    let resume = ResumeCommand::find(journal, info.clone())?.map(|way| way.line());
+    Ok(write_handoff(&info.id, &facts, &found, resume.as_deref(), Some(&mut redact)))
 }
 
 fn without(secrets: Secrets, event: Event, redactor: &mut Redactor) -> Event {

@@ -1,5 +1,6 @@
 //! The agent's own command that resumes a session.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use capture::AGENTS;
@@ -17,29 +18,61 @@ pub struct ResumeCommand {
     pub cwd: Option<String>,
 }
 
+/// Why a session cannot be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    #[error("its agent has no resume command")]
+    NoCommand,
+    /// The id came with an imported record. No agent gives such an id, and the agent would read it
+    /// as an option.
+    #[error("the session's id `{id}` is not one that an agent gives: it would be run as an option")]
+    UnsafeId { id: String },
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
 impl ResumeCommand {
-    /// The command for this session, if its agent has one.
-    pub fn for_session(
-        journal: &Journal,
-        info: SessionInfo,
-    ) -> Result<Option<ResumeCommand>, ReadError> {
+    /// The command for this session.
+    pub fn for_session(journal: &Journal, info: SessionInfo) -> Result<ResumeCommand, ResumeError> {
         let info = main_session(journal, info)?;
         // The folder that the latest events name; that of the start only if none does.
         let cwd = load_current::<Facts>(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
         let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
-        let session = info.provider_session_id.as_deref();
-        let command = agent
-            .zip(session)
-            .and_then(|(agent, session)| agent.resume_command(session, cwd.as_deref()));
-        Ok(command.map(|command| ResumeCommand { session_id: info.id.to_string(), command, cwd }))
+        let (agent, session) =
+            agent.zip(info.provider_session_id.as_deref()).ok_or(ResumeError::NoCommand)?;
+        // Agents differ in how they mark the end of options, so such an id is refused for all.
+        if session.starts_with('-') || session.chars().any(char::is_control) {
+            return Err(ResumeError::UnsafeId { id: session.to_owned() });
+        }
+        let command = agent.resume_command(session, cwd.as_deref());
+        let command = command.ok_or(ResumeError::NoCommand)?;
+        Ok(ResumeCommand { session_id: info.id.to_string(), command, cwd })
+    }
+
+    /// The command for this session, if there is one.
+    pub fn find(journal: &Journal, info: SessionInfo) -> Result<Option<ResumeCommand>, ReadError> {
+        match ResumeCommand::for_session(journal, info) {
+            Ok(way) => Ok(Some(way)),
+            Err(ResumeError::Read(error)) => Err(error),
+            Err(ResumeError::NoCommand | ResumeError::UnsafeId { .. }) => Ok(None),
+        }
     }
 
     /// The line to type into a shell.
     pub fn line(&self) -> String {
         let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
         // Some agents find a session only in the folder where it ran.
-        let folder = self.cwd.as_ref().map(|cwd| format!("cd {} && ", quoted(cwd)));
+        let folder = self.cwd.as_ref().map(|cwd| format!("cd {} && ", quoted(&folder_word(cwd))));
         format!("{}{}", folder.unwrap_or_default(), words.join(" "))
+    }
+}
+
+/// The folder as a word that `cd` does not read as an option. `cd -- -` would still go back to the
+/// folder before.
+fn folder_word(cwd: &str) -> Cow<'_, str> {
+    match cwd.starts_with('-') {
+        true => Cow::Owned(format!("./{cwd}")),
+        false => Cow::Borrowed(cwd),
     }
 }
 
@@ -97,6 +130,49 @@ mod tests {
             let info = main_session(&journal, journal.stat(&session(name)).unwrap()).unwrap();
             assert_eq!(info.id, session(last));
         }
+    }
+
+    /// A session of an agent with this id and folder, as an import may bring it.
+    fn resume_line(provider: &str, id: &str, cwd: &str) -> Result<String, ResumeError> {
+        let dir = tempfile::TempDir::new().unwrap();
+        let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
+        let journal = journal.unwrap();
+        let session = SessionId::new(format!("{provider}:x")).unwrap();
+        let started = SessionStarted { cwd: Some(cwd.to_owned()), ..SessionStarted::default() };
+        let at = Time::from_millis(1_800_000_000_000);
+        let event_id = EventId::derived(at, provider, id, b"started");
+        let mut draft = Draft::new(event_id, session.clone(), at, &started).unwrap();
+        draft.provider = provider.to_owned();
+        draft.provider_session_id = Some(id.to_owned());
+        journal.append(Batch::observed().with(draft)).unwrap();
+        let info = journal.stat(&session).unwrap();
+        ResumeCommand::for_session(&journal, info).map(|way| way.line())
+    }
+
+    #[test]
+    fn ids_are_never_options() {
+        let mut resumable = 0;
+        for agent in AGENTS {
+            for id in ["--dangerously-skip-permissions", "-y", "-", "a\nb"] {
+                let refused = resume_line(agent.provider(), id, "/home/dev/app").unwrap_err();
+                assert!(matches!(refused, ResumeError::UnsafeId { .. }), "{refused}");
+            }
+            let id = "$(touch x); it's";
+            if let Ok(line) = resume_line(agent.provider(), id, "/home/dev/app") {
+                assert!(line.ends_with(r"'$(touch x); it'\''s'"), "{line}");
+                resumable += 1;
+            }
+        }
+        assert!(resumable >= 9, "{resumable} agents");
+    }
+
+    #[test]
+    fn folders_are_never_options() {
+        let line = |cwd: &str| resume_line("claude", "s1", cwd).unwrap();
+        assert_eq!(line("-la"), "cd ./-la && claude --resume s1");
+        assert_eq!(line("-"), "cd ./- && claude --resume s1");
+        assert_eq!(line("-x $(y)"), "cd './-x $(y)' && claude --resume s1");
+        assert_eq!(line("/home/dev/app"), "cd /home/dev/app && claude --resume s1");
     }
 
     #[test]

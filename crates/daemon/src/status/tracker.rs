@@ -360,12 +360,14 @@ impl StatusTracker {
         let verdict = verdict(&known.state, &evidence, now);
         let until = stands_until(&known.state, &evidence, now);
         let mut redactor = Redactor::new();
+        let project = known.facts.about().project.as_deref().or(info.project.as_deref());
         let status = SessionStatus {
             // Titles and summaries are texts of the user; a status leaves the process by HTTP and
             // bus.
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
             title_origin: known.facts.title_origin(),
-            project: known.facts.about().project.clone().or_else(|| info.project.clone()),
+            // The name of a folder may hold a token as well.
+            project: project.map(|project| redactor.redact(project).into_owned()),
             summary: summarize(&known.state, &verdict, &mut |text| redactor.redact(text)),
             attention: attention(&known.state, &evidence, &verdict, now),
             verdict,

@@ -105,7 +105,11 @@ fn resume_lines(
         .collect();
     lines.push(format!("State: {}", ending_text(facts.ending())));
     match command {
-        Some(command) => lines.push(format!("Go on with: {}", markdown::inline_code(command))),
+        // The command names the folder, whose path may hold a token.
+        Some(command) => {
+            let command = clean.clean_text(command);
+            lines.push(format!("Go on with: {}", markdown::inline_code(&command)));
+        }
         None => lines.push(format!("Session: {}", markdown::inline_code(session_id.as_str()))),
     }
     lines
