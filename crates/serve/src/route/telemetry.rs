@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capture::{OtlpEncoding, OtlpSignal};
@@ -12,26 +13,30 @@ use crate::server::AppState;
 /// Bytes of one export.
 pub(crate) const EXPORT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-pub(crate) async fn logs(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
+pub(crate) async fn logs(app: State<AppState>, headers: HeaderMap, body: Body) -> Taken {
     take_export(OtlpSignal::Logs, app, headers, body).await
 }
 
-pub(crate) async fn traces(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
+pub(crate) async fn traces(app: State<AppState>, headers: HeaderMap, body: Body) -> Taken {
     take_export(OtlpSignal::Traces, app, headers, body).await
 }
 
-pub(crate) async fn metrics(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
+pub(crate) async fn metrics(app: State<AppState>, headers: HeaderMap, body: Body) -> Taken {
     take_export(OtlpSignal::Metrics, app, headers, body).await
 }
 
 type Taken = Result<Response, Refusal>;
 
+/// The body of a request, or why it was not read.
+type Body = Result<Bytes, BytesRejection>;
+
 async fn take_export(
     signal: OtlpSignal,
     State(app): State<AppState>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Taken {
+    let body = body.map_err(unread_body)?;
     let (encoding, kind) = encoding(&headers)?;
     app.run_query(move |sources| sources.telemetry(signal, encoding, &body)).await?;
     // All of it was taken: an answer without members, in the encoding of the question.
@@ -51,6 +56,18 @@ fn encoding(headers: &HeaderMap) -> Result<(OtlpEncoding, &'static str), Refusal
         "application/json" => Ok((OtlpEncoding::Json, "application/json")),
         "application/x-protobuf" => Ok((OtlpEncoding::Protobuf, "application/x-protobuf")),
         kind => Err(unreadable(kind)),
+    }
+}
+
+/// Says why a body was not read in the shape of all failures.
+fn unread_body(rejection: BytesRejection) -> Refusal {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let words = format!("an export has at most {EXPORT_BYTES_MAX} bytes");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
+                .hint("exporters are set to smaller batches")
+        }
+        status => Refusal::new(status, "bad_body", rejection.body_text()),
     }
 }
 

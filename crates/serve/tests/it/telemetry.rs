@@ -72,3 +72,13 @@ fn unreadable_exports_are_refused() {
     assert!(matches!(large.status, 0 | 413), "{large:?}");
     assert_eq!(house.exported(), []);
 }
+
+#[test]
+fn oversized_exports_are_refused_as_json() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let json = "Content-Type: application/json";
+    let body = vec![b' '; 4 * 1024 * 1024 + 1];
+    let said = export(&house, "/v1/logs", &[&token, json], &body);
+    assert_eq!((said.status, said.kind().as_str()), (413, "too_large"), "{said:?}");
+}
