@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::watch;
 
 use crate::answer::Refusal;
+use crate::connection::ConnectionPlace;
 use crate::server::AppState;
 use crate::ticket::Tickets;
 use crate::token::{Keys, TokenError, TokenStamp, equals_secret, random_secret};
@@ -297,7 +298,11 @@ pub(crate) async fn guard_route(
         // These routes check a code or a ticket instead of a token.
         crate::route::LOGIN if is_get => auth.admit_login(headers, has_ticket),
         crate::route::RETURN if is_get => auth.admit_return(headers),
-        path => auth.check_access(path, headers),
+        path => auth.check_access(path, headers).inspect(|()| {
+            if let Some(place) = request.extensions().get::<Arc<ConnectionPlace>>() {
+                place.mark_proven();
+            }
+        }),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,

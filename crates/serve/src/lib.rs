@@ -13,6 +13,7 @@ mod token; // the secrets, in files that only the owner can read
 mod ticket; // how an open page logs in again after a restart
 mod sources; // the backend of the API
 mod concurrency; // limits on requests that run and wait
+mod connection; // places for connections: those without a token give way
 mod answer; // answers and failures as JSON
 mod api; // every route, and the OpenAPI description
 mod route; // the handlers of the routes

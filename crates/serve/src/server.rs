@@ -12,13 +12,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use futures_util::future::join_all;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::answer::{Answer, JsonReply, Refusal};
 use crate::api;
@@ -26,11 +28,13 @@ use crate::auth::Auth;
 use crate::board::Board;
 use crate::broadcaster::{BroadcastError, Broadcaster, ReaderThread};
 use crate::concurrency::ConcurrencyLimit;
+use crate::connection::{ConnectionLimit, ConnectionPlace};
 use crate::follow::Followers;
 use crate::sources::{BusRefused, Sources};
 use crate::token::{Keys, TokenError};
 
-/// The maximum number of connections. A further one is closed at once.
+/// The maximum number of connections. A further one takes the place of the oldest that has not
+/// shown a token; if all have, it is closed at once.
 const CONNECTIONS_MAX: usize = 1_024;
 
 /// The maximum number of ports that are tried to find one that is free at every address.
@@ -429,10 +433,10 @@ fn run(
 ) {
     runtime.block_on(async {
         let router = api::router(app);
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let limit = ConnectionLimit::new(CONNECTIONS_MAX);
         let accepting = listeners
             .into_iter()
-            .map(|listener| accept_all(listener, router.clone(), Arc::clone(&places)));
+            .map(|listener| accept_all(listener, router.clone(), limit.clone()));
         tokio::select! {
             _ = closed => {}
             _ = join_all(accepting) => {}
@@ -442,7 +446,7 @@ fn run(
     runtime.shutdown_timeout(END_WITHIN);
 }
 
-async fn accept_all(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
+async fn accept_all(listener: TcpListener, router: Router, limit: ConnectionLimit) {
     /// The pause when the system has no room for another connection.
     const FULL_FOR: Duration = Duration::from_millis(100);
     // This fails only if the runtime cannot register the socket; then there is no way to serve.
@@ -455,19 +459,27 @@ async fn accept_all(listener: TcpListener, router: Router, places: Arc<Semaphore
             continue;
         };
         // Dropping the stream closes it, so that the client sees at once that there is no room.
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Some((place, closed)) = limit.admit() else { continue };
         let router = router.clone();
         tokio::spawn(async move {
-            serve_connection(stream, router).await;
-            drop(place);
+            tokio::select! {
+                () = serve_connection(stream, router, place) => {}
+                // Another connection has taken the place.
+                _ = closed => {}
+            }
         });
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Router) {
+async fn serve_connection(stream: TcpStream, router: Router, place: Arc<ConnectionPlace>) {
     // Messages are short and must not wait for more.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        // The guard of the routes notes here that the request had a token.
+        request.extensions_mut().insert(Arc::clone(&place));
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // Tokens are in the headers. A client that sends them byte by byte would hold a connection

@@ -104,3 +104,26 @@ fn long_queries_block_only_queries() {
         }
     });
 }
+
+#[test]
+fn half_open_connections_leave_room_for_the_owner() {
+    /// More than all places.
+    const STRANGERS: usize = 1_100;
+    let house = House::open();
+    let mut streaming = house.socket("/api/ws");
+    let strangers: Vec<_> = (0..STRANGERS)
+        .map(|_| {
+            let mut stranger = house.connect();
+            // A stranger whose place was taken cannot write any more.
+            let _ = stranger.write_all(b"GET /api/health HTTP/1.1\r\nHost: 127");
+            stranger
+        })
+        .collect();
+    for asked in 0..15 {
+        assert_eq!(house.get("/api/health").0, 200, "request {asked}");
+    }
+    // A connection that has shown its token outlasts them.
+    streaming.say(json!({"type": "subscribe-stream"}));
+    streaming.hear("stream-init");
+    drop(strangers);
+}
