@@ -326,5 +326,13 @@ pub(crate) fn fingerprint(file: &File, offset: u64, length: u64) -> io::Result<F
         }
         Err(error) => return Err(error),
     }
-    Ok(Fingerprint { length, hash: encode_hex(&Sha256::digest(&bytes)[..8]) })
+    Ok(fingerprint_of(&bytes))
+}
+
+/// The fingerprint of bytes that are in memory.
+pub(crate) fn fingerprint_of(bytes: &[u8]) -> Fingerprint {
+    if bytes.is_empty() {
+        return Fingerprint::default();
+    }
+    Fingerprint { length: bytes.len() as u64, hash: encode_hex(&Sha256::digest(bytes)[..8]) }
 }

@@ -113,6 +113,11 @@ impl<'a> EventBuilder<'a> {
         self.session.clone_from(&self.source.session);
     }
 
+    /// Sets when the following records were read.
+    pub(crate) fn read_at(&mut self, now: Time) {
+        self.now = now;
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.drafts.len()
     }

@@ -28,6 +28,7 @@ use crate::lineage::{
     CopiedPart, Decision, Lineage, LineageFacts, MissingFact, OpeningFacts, OrderFacts, ReadTurn,
     decide, reading_order,
 };
+use crate::original::SourceLabel;
 use crate::silence::OpenEpochs;
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
@@ -474,6 +475,11 @@ impl<'a> Ingester<'a> {
                 thread.start_anew(thread.works_for().or(parent));
             }
         }
+        let thread = tailer.checkpoint.threads.get(&source.session);
+        if let Some(link) = thread.and_then(|thread| thread.parent.as_ref()) {
+            let parent = session_id(source.provider, &link.session);
+            tailer.parent_event = sink.id_at(&parent, link.seq)?;
+        }
         Ok(true)
     }
 
@@ -664,23 +670,33 @@ fn keep_original(
     source: &Source,
     chunk: &ParsedChunk,
 ) -> Result<(), IngestFailure> {
-    if source.form == SourceForm::PackedLines || chunk.from == chunk.to {
+    let ParsedChunk { generation, from, to, ref begin, ref note, .. } = *chunk;
+    // A session that only repeats another has no bytes of its own, but it begins with a note.
+    if source.form == SourceForm::PackedLines || from == to && !chunk.has_opening {
         return Ok(());
     }
-    if let Some(bytes) = &chunk.kept {
-        let ParsedChunk { generation, from: offset, .. } = *chunk;
-        sink.keep_original(Original { source: &source.name, generation, offset, bytes })?;
+    let label = &SourceLabel::encode(source);
+    let part = Original {
+        source: &source.name,
+        generation,
+        offset: from,
+        bytes: chunk.kept.as_deref().unwrap_or_default(),
+        label,
+        begin,
+        note,
+    };
+    if chunk.kept.is_some() {
+        sink.keep_original(part)?;
         return Ok(());
     }
     let file = File::open(&source.path)?;
     // The chunk has a record that is too long for memory. The file is copied piece by piece.
-    let mut offset = chunk.from;
-    while offset < chunk.to {
-        let length = (chunk.to - offset).min(BATCH_BYTES_MAX as u64);
+    let mut offset = from;
+    while offset < to {
+        let length = (to - offset).min(BATCH_BYTES_MAX as u64);
         let mut bytes = vec![0; length as usize];
         file.read_exact_at(&mut bytes, offset)?;
-        let generation = chunk.generation;
-        sink.keep_original(Original { source: &source.name, generation, offset, bytes: &bytes })?;
+        sink.keep_original(Original { offset, bytes: &bytes, ..part })?;
         offset += length;
     }
     Ok(())

@@ -36,7 +36,10 @@ mod signal; // ends of turns, sessions and epochs that hooks announce
 mod source_index; // which source holds a session
 mod hook; // calls of hooks
 mod telemetry; // what agents export about themselves
-mod reparse; // all sources once more, from the stored originals
+mod original; // what originals say beside the bytes of their source
+mod retelling; // a stored original, parsed once more
+mod reparse; // what newer parsers understand of the originals
+mod restore; // what a damaged journal has lost, from the originals
 mod silence; // epochs that end because nothing follows
 mod source_watcher; // reads on while agents write
 mod hints; // notifications of the file system
@@ -65,9 +68,12 @@ pub use hook::{
 pub use identity::EventIdentity;
 pub use ingester::{IngestProgress, IngestSummary, Ingester, describe_unknown};
 pub use record::{RecordText, SourceRecord};
+pub use restore::{RestoreScope, RestoreSummary, StoredSource};
 pub use row_reader::{DatabaseSchema, RowQuery};
 pub use signal::SignalOutcome;
-pub use sink::{Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord};
+pub use sink::{
+    Batch, KnownSource, Original, OriginalChunk, Sink, SinkError, StoredOriginal, UnknownRecord,
+};
 pub use source::Source;
 pub use source_index::SourceIndex;
 pub use source_watcher::{RoundTask, SourceWatcher, Waker, WatchStopper};

@@ -9,25 +9,20 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use event::{AMENDS, Draft, EventId, Kind, Raw, Time, UNDERSTOOD};
+use event::{AMENDS, Draft, EventId, Kind, Raw, UNDERSTOOD};
 
 use crate::admission::admit;
-use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRoot};
-use crate::block_reader::BlockReader;
+use crate::agent::{Agent, RecognizedSource, SourceForm, SourceRoot};
 use crate::checkpoint::Checkpoint;
 use crate::discover::discover;
-use crate::document_reader::fingerprint;
 use crate::error::{CaptureError, Warning, WarningKind};
-use crate::event_builder::{EventBuilder, ParsedEvents, session_id};
+use crate::event_builder::{ParsedEvents, session_id};
 use crate::ingester::{IngestFailure, IngestProgress, IngestSummary, Ingester};
 use crate::known_sources::{KnownSources, position_of};
-use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX};
-use crate::line_reader::LineReader;
-use crate::record::SourceRecord;
-use crate::record_reader::{NextRecord, RecordReader};
+use crate::original::chunks_of;
+use crate::retelling::{Retelling, RetoldChunk};
 use crate::sink::{Batch, Sink, StoredOriginal, UnknownRecord};
 use crate::source::Source;
-use crate::tailer::{is_whole_json, parse_record, read_beside, record_at, start_record};
 use crate::thread_state::ThreadState;
 
 impl Ingester<'_> {
@@ -107,7 +102,11 @@ impl Ingester<'_> {
     }
 
     /// What a source is by its path, though the file may be gone.
-    fn recognised(&self, agent: &dyn Agent, checkpoint: &Checkpoint) -> Option<RecognizedSource> {
+    pub(crate) fn recognised(
+        &self,
+        agent: &dyn Agent,
+        checkpoint: &Checkpoint,
+    ) -> Option<RecognizedSource> {
         let below = |root: &Path| agent.recognise(checkpoint.path.strip_prefix(root).ok()?);
         agent.source_roots(self.environment).into_iter().find_map(|SourceRoot { path, .. }| {
             // Sources are recorded below the target of a root that is a link.
@@ -146,14 +145,18 @@ impl Ingester<'_> {
                 _ => sink.original(&source.name, generation)?,
             };
             let Some(kept) = kept else { continue };
-            let begin = kept.from;
-            let mut again = Again::new(agent, source, generation, kept);
-            // The original of a fork begins behind the part it copied.
-            if begin > 0 && !again.feed_copied(checkpoint, begin, (self.clock)())? {
+            let Some(mut again) = Retelling::open(agent, source, generation, kept) else {
+                continue;
+            };
+            // The original of a fork begins behind the part it copied. Earlier versions did not
+            // store the state of the reader there.
+            if !again.knows_beginning() && !again.learn(checkpoint, (self.clock)())? {
                 continue;
             }
             let is_held = generation == checkpoint.generation && checkpoint.holds;
-            while let Some((parsed, bytes)) = again.next_chunk((self.clock)(), is_held)? {
+            while let Some(RetoldChunk { parsed, bytes }) =
+                again.next_chunk((self.clock)(), is_held)?
+            {
                 summary.bytes += bytes;
                 let mut drafts = select_new(parsed, &mut unknown, only.as_ref(), sink)?;
                 admit(source.provider, &checkpoint.threads, &mut drafts, sink);
@@ -168,7 +171,7 @@ impl Ingester<'_> {
             // Reading goes on from the newest generation, so only the state behind that one counts.
             last = Some(again).filter(|_| generation == checkpoint.generation);
         }
-        let Some(Again { parser, threads, .. }) = last else {
+        let Some(Retelling { parser, threads, .. }) = last else {
             summary.warnings.push(not_kept(source));
             return Ok(());
         };
@@ -185,137 +188,6 @@ impl Ingester<'_> {
         }
         Ok(())
     }
-}
-
-/// The stored original of a source, read with a fresh parser.
-struct Again<'a> {
-    source: &'a Source,
-    generation: u32,
-    records: Box<dyn RecordReader>,
-    parser: Box<dyn Parser>,
-    threads: BTreeMap<String, ThreadState>,
-    number: u64,
-    is_at_end: bool,
-}
-
-impl<'a> Again<'a> {
-    fn new(
-        agent: &dyn Agent,
-        source: &'a Source,
-        generation: u32,
-        kept: StoredOriginal,
-    ) -> Again<'a> {
-        let records = open_records(source, kept);
-        let parser = agent.create_parser(source, None);
-        let threads = BTreeMap::new();
-        Again { source, generation, records, parser, threads, number: 0, is_at_end: false }
-    }
-
-    /// Feeds the parser the copied records before the session's own ones, which another session
-    /// recorded. Only the source itself has them; `false` if it is gone.
-    fn feed_copied(&mut self, checkpoint: &Checkpoint, own: u64, now: Time) -> io::Result<bool> {
-        if !self.source.form.is_in_place() {
-            return Ok(false);
-        }
-        let Ok(file) = File::open(&self.source.path) else { return Ok(false) };
-        if !checkpoint.matches_file(&file, file.metadata()?.len())? {
-            return Ok(false);
-        }
-        let copied = StoredOriginal { from: 0, bytes: Box::new(file.take(own)) };
-        let records = std::mem::replace(&mut self.records, open_records(self.source, copied));
-        // The events are dropped: the session that was copied has recorded them.
-        while self.next_chunk(now, false)?.is_some() {}
-        self.is_at_end = false;
-        self.records = records;
-        self.parser.own_begins();
-        let session = &self.source.session;
-        let parent = checkpoint.threads.get(session).and_then(|before| before.parent.clone());
-        self.threads.entry(session.clone()).or_default().start_anew(parent);
-        Ok(true)
-    }
-
-    /// The events of the next records, and how many bytes these have.
-    fn next_chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(ParsedEvents, u64)>> {
-        if self.is_at_end {
-            return Ok(None);
-        }
-        let Again { source, generation, records, parser, threads, number, is_at_end } = self;
-        let source = *source;
-        let beside = |path: &str| read_beside(source, path);
-        let mut builder = EventBuilder::new(source, *generation, threads, &beside, now);
-        let mut bytes_read = 0;
-        let mut record = Vec::new();
-        while builder.len() < BATCH_EVENTS_MAX && bytes_read < BATCH_BYTES_MAX as u64 {
-            record.clear();
-            match records.next(&mut record)? {
-                NextRecord::Whole { offset, bytes, .. } => {
-                    // The key of an entry is the hash of its text.
-                    let key = match source.form {
-                        SourceForm::Document { .. } => fingerprint(bytes.trim_ascii_end()),
-                        _ => String::new(),
-                    };
-                    let at = SourceRecord {
-                        key: &key,
-                        ..record_at(offset, bytes.len() as u64, *number)
-                    };
-                    parse_record(&mut **parser, &mut builder, at, bytes);
-                    bytes_read += bytes.len() as u64;
-                    *number += 1;
-                }
-                // Reported when it was read for the first time, and still too long to be parsed.
-                NextRecord::TooLong { length, .. } => {
-                    bytes_read += length;
-                    *number += 1;
-                }
-                NextRecord::Open { offset, length, bytes } => {
-                    *is_at_end = true;
-                    // The tailer took in a last record without its end once the source was quiet.
-                    let is_block = matches!(source.form, SourceForm::Blocks(_));
-                    if is_block || is_whole_json(bytes) {
-                        parse_record(
-                            &mut **parser,
-                            &mut builder,
-                            record_at(offset, length, *number),
-                            bytes,
-                        );
-                    }
-                    break;
-                }
-                NextRecord::End => {
-                    *is_at_end = true;
-                    break;
-                }
-            }
-        }
-        // While the tailer holds the event back, the next poll will complete and record it.
-        if *is_at_end && parser.holds_event() && !is_held {
-            start_record(&**parser, &mut builder, &record_at(0, 0, *number));
-            parser.flush_held(&mut builder);
-        }
-        Ok(Some((builder.finish(), bytes_read)))
-    }
-}
-
-fn open_records(source: &Source, kept: StoredOriginal) -> Box<dyn RecordReader> {
-    let StoredOriginal { from, bytes } = kept;
-    match source.form {
-        SourceForm::Blocks(marks) => Box::new(BlockReader::new(bytes, from, marks)),
-        // Entries and rows are kept as lines.
-        SourceForm::Lines
-        | SourceForm::PackedLines
-        | SourceForm::Document { .. }
-        | SourceForm::Rows => Box::new(LineReader::new(bytes, from)),
-    }
-}
-
-/// The text of a compressed file up to where it was read, if it is still there.
-fn read_packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredOriginal>> {
-    let Ok(file) = File::open(&source.path) else { return Ok(None) };
-    if !checkpoint.matches_packed(&file, file.metadata()?.len())? {
-        return Ok(None);
-    }
-    let plain = zstd::Decoder::new(file)?.take(checkpoint.offset);
-    Ok(Some(StoredOriginal { from: 0, bytes: Box::new(plain) }))
 }
 
 /// The events that are not recorded yet, of all records or of `only` some. The first new event of a
@@ -392,4 +264,13 @@ fn merge_threads(
 fn not_kept(source: &Source) -> Warning {
     let message = "nothing was kept of it that could be read again; it stays as it is";
     Warning::new(WarningKind::Unreadable, source.provider, &source.path, message)
+}
+
+/// The text of a compressed file up to where it was read, if it is still there.
+fn read_packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredOriginal>> {
+    let Ok(file) = File::open(&source.path) else { return Ok(None) };
+    if !checkpoint.matches_packed(&file, file.metadata()?.len())? {
+        return Ok(None);
+    }
+    Ok(Some(chunks_of(zstd::Decoder::new(file)?.take(checkpoint.offset))))
 }

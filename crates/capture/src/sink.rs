@@ -1,6 +1,6 @@
 //! The journal, as capture sees it.
 
-use std::io::Read;
+use std::collections::BTreeSet;
 
 use event::{Draft, EventId, SessionId};
 
@@ -18,7 +18,7 @@ pub struct Batch {
 }
 
 /// Bytes of a source, as they were read.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Original<'a> {
     /// The short name of the source.
     pub source: &'a str,
@@ -26,6 +26,11 @@ pub struct Original<'a> {
     /// Where in the source they begin.
     pub offset: u64,
     pub bytes: &'a [u8],
+    /// Texts that are stored with them: which source it is, the state of its reader if nothing is
+    /// stored before them, and what belongs to these bytes alone.
+    pub label: &'a str,
+    pub begin: &'a str,
+    pub note: &'a str,
 }
 
 /// A source that was read before.
@@ -35,12 +40,16 @@ pub struct KnownSource<'a> {
     pub checkpoint: &'a str,
 }
 
-/// What was kept of a source.
-pub struct StoredOriginal {
-    /// Where in the source it begins.
-    pub from: u64,
-    /// The bytes from there on.
-    pub bytes: Box<dyn Read>,
+/// What was kept of a source: chunks in its order. Those that are damaged are missing.
+pub type StoredOriginal = Box<dyn Iterator<Item = OriginalChunk>>;
+
+/// Bytes of a source as they were kept, with the texts that were kept with them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OriginalChunk {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+    pub begin: String,
+    pub note: String,
 }
 
 /// A record that was not understood.
@@ -85,10 +94,27 @@ pub trait Sink {
         Ok(None)
     }
 
+    /// Everything that was kept: the names of sources, each with its generations.
+    fn originals(&self) -> Result<BTreeSet<(String, u32)>, SinkError> {
+        Ok(BTreeSet::new())
+    }
+
+    /// The label that was kept last with a source; empty if none was.
+    fn original_label(&self, source: &str, generation: u32) -> Result<String, SinkError> {
+        let _ = (source, generation);
+        Ok(String::new())
+    }
+
     /// The records of a session that were not understood so far.
     fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
         let _ = session;
         Ok(Vec::new())
+    }
+
+    /// The id of an event of a session.
+    fn id_at(&self, session: &SessionId, seq: u64) -> Result<Option<EventId>, SinkError> {
+        let _ = (session, seq);
+        Ok(None)
     }
 
     /// The session that has an event of this id, and where.

@@ -1,12 +1,13 @@
 //! Reads one source from its checkpoint on: batches of events, each with the checkpoint behind it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use event::{Draft, Kind, Time};
+use event::{Draft, EventId, Kind, Time};
 use memchr::memmem;
 
 use crate::agent::{Agent, Parser, SourceForm};
@@ -18,6 +19,7 @@ use crate::event_builder::{EventBuilder, ParsedEvents};
 use crate::identity::EventIdentity;
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, BESIDE_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::line_reader::LineReader;
+use crate::original::{ChunkNote, OriginalBeginning};
 use crate::record::SourceRecord;
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::row_reader::RowReader;
@@ -42,6 +44,11 @@ pub(crate) struct Tailer<'a> {
     /// A note about the session that comes before its own events, and drafts of the skipped part
     /// that only this source has.
     opening: Option<(String, Vec<Draft>)>,
+    /// The last event that the session shows of its parent.
+    pub parent_event: Option<EventId>,
+    /// What is stored with the bytes of the current chunk.
+    note: ChunkNote,
+    has_begun: bool,
     is_at_end: bool,
 }
 
@@ -56,6 +63,11 @@ pub(crate) struct ParsedChunk {
     pub to: u64,
     /// The bytes themselves; absent where they have to be read from the file again.
     pub kept: Option<Vec<u8>>,
+    /// What is stored with them: the state of the reader before them, and when they were read.
+    pub begin: String,
+    pub note: String,
+    /// Whether its events begin with a note that stands in no record.
+    pub has_opening: bool,
 }
 
 impl<'a> Tailer<'a> {
@@ -140,6 +152,9 @@ impl<'a> Tailer<'a> {
             not_text: 0,
             kept: Vec::new(),
             opening: None,
+            parent_event: None,
+            note: ChunkNote::new(Time::EPOCH),
+            has_begun: false,
             is_at_end: false,
         })
     }
@@ -151,6 +166,8 @@ impl<'a> Tailer<'a> {
         }
         let from = self.checkpoint.offset;
         let generation = self.checkpoint.generation;
+        let has_opening = self.opening.is_some();
+        let begin = self.beginning();
         // Reserved at once: growing step by step would copy most of the bytes several times.
         let rest = self.metadata.len().saturating_sub(from);
         self.kept.reserve(rest.min(BATCH_BYTES_MAX as u64) as usize);
@@ -161,7 +178,31 @@ impl<'a> Tailer<'a> {
         // A record that is too long was not read into memory and stands only in the file.
         let is_all = !self.source.form.is_in_place() || kept.len() as u64 == to - from;
         let kept = is_all.then_some(kept);
-        Ok(Some(ParsedChunk { batch, parsed, generation, from, to, kept }))
+        let note = self.note.encode();
+        Ok(Some(ParsedChunk {
+            batch,
+            parsed,
+            generation,
+            from,
+            to,
+            kept,
+            begin,
+            note,
+            has_opening,
+        }))
+    }
+
+    /// The state of the reader before its first chunk, for originals that begin there; empty where
+    /// the source begins, and for later chunks.
+    fn beginning(&mut self) -> String {
+        let Tailer { parser, checkpoint, parent_event, opening, .. } = self;
+        let is_anew = checkpoint.offset == 0 && checkpoint.threads.is_empty();
+        if std::mem::replace(&mut self.has_begun, true) || is_anew && opening.is_none() {
+            return String::new();
+        }
+        let (state, holds) = (Some(parser.save_state()), parser.holds_event());
+        let checkpoint = Checkpoint { state, holds, ..checkpoint.clone() };
+        OriginalBeginning::new(checkpoint, *parent_event, opening.as_ref()).encode()
     }
 
     /// What the next record tells; `None` when there are no more.
@@ -238,11 +279,19 @@ impl<'a> Tailer<'a> {
             not_text,
             kept,
             opening,
+            note,
             ..
         } = self;
         let source = *source;
         kept.clear();
-        let beside = |path: &str| read_beside(source, path);
+        *note = ChunkNote::new(now);
+        let ChunkNote { keys, beside: texts, .. } = note;
+        let texts = RefCell::new(texts);
+        let beside = |path: &str| {
+            let text = read_beside(source, path)?;
+            texts.borrow_mut().insert(path.to_owned(), text.clone());
+            Some(text)
+        };
         let generation = checkpoint.generation;
         let begin = checkpoint.offset;
         let mut builder =
@@ -278,6 +327,9 @@ impl<'a> Tailer<'a> {
                         key,
                         ..record_at(offset, bytes.len() as u64, checkpoint.records)
                     };
+                    if source.form == SourceForm::Rows {
+                        keys.push(key.to_owned());
+                    }
                     *not_text += u64::from(!parse_record(&mut **parser, &mut builder, at, bytes));
                     checkpoint.offset = offset + bytes.len() as u64;
                     checkpoint.records += 1;

@@ -151,8 +151,14 @@ impl From<OpenError> for CliError {
             ),
             OpenError::NewerFormat { .. } => ("newer_format", NEWER_FORMAT_HINT.into()),
             OpenError::Corrupt(_) => {
-                ("corrupt", "`hansard doctor` shows what is wrong and can repair it".into())
+                ("corrupt", "`hansard doctor --repair` mends it, and keeps a copy".into())
             }
+            OpenError::RecordMissing { .. } => (
+                "record_missing",
+                "`hansard doctor --repair` makes it anew from the folder `originals`; without that \
+                 folder a new journal begins"
+                    .into(),
+            ),
             OpenError::Locked { .. } => ("locked", "try again when it has finished".into()),
             OpenError::NotPrivate { path, .. } => {
                 ("not_private", format!("`chmod 700 {}`", path.display()))

@@ -19,9 +19,12 @@ pub(crate) fn journal_to_read(
     global: &Global,
     output: &mut CliOutput,
 ) -> Result<Journal, CliError> {
-    // Read-only: a command that only looks works beside the daemon.
-    let options = Options { access: Access::ReadOnly, ..Options::default() };
-    Ok(warn_of_damage(Journal::open(&journal_folder(global)?, &options)?, output))
+    Ok(warn_of_damage(Journal::open(&journal_folder(global)?, &read_only())?, output))
+}
+
+/// The options of a command that only looks: it works beside the daemon.
+pub(crate) fn read_only() -> Options {
+    Options { access: Access::ReadOnly, ..Options::default() }
 }
 
 /// Opens an existing journal for writing.
@@ -30,6 +33,17 @@ pub(crate) fn journal_to_write(
     output: &mut CliOutput,
 ) -> Result<Journal, CliError> {
     Ok(warn_of_damage(Journal::open(&journal_folder(global)?, &Options::default())?, output))
+}
+
+/// Opens an existing journal for a repair, also one that is too damaged for anything else.
+pub(crate) fn journal_to_repair(
+    global: &Global,
+    output: &mut CliOutput,
+) -> Result<Journal, CliError> {
+    Ok(warn_of_damage(
+        Journal::open_to_repair(&journal_folder(global)?, &Options::default())?,
+        output,
+    ))
 }
 
 /// Opens the journal for writing, and creates it if there is none.
@@ -42,7 +56,7 @@ pub(crate) fn journal_to_fill(
 }
 
 /// Warns of damage found on opening: nothing may be lost silently.
-fn warn_of_damage(journal: Journal, output: &mut CliOutput) -> Journal {
+pub(crate) fn warn_of_damage(journal: Journal, output: &mut CliOutput) -> Journal {
     for finding in journal.open_findings() {
         output.warn(format!("warning: {}; {}", finding.damage, finding.remedy));
     }

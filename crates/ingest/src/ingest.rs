@@ -270,7 +270,7 @@ impl Ingest<'_> {
     }
 
     /// Closes epochs that are over because no event comes any more.
-    fn close_silent(
+    pub(crate) fn close_silent(
         &self,
         ingester: &Ingester<'_>,
         sink: &mut dyn Sink,

@@ -17,6 +17,7 @@ mod hook_queue; // messages that were taken and not ingested yet
 mod hook_log; // the same messages on disk
 mod hook_ingest; // messages into the journal
 mod import; // progress of reading history, for the bus
+mod repair; // a damaged or lost journal, from its originals
 
 pub use hook_ingest::{HookIngest, store_queue};
 pub use hook_listener::HookListener;

@@ -1,15 +1,16 @@
 //! The journal as capture sees it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use capture::{
-    Admission, Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord,
+    Admission, Batch, KnownSource, Original, OriginalChunk, Sink, SinkError, StoredOriginal,
+    UnknownRecord,
 };
 use event::payload::Unknown;
 use event::{EventId, Kind, Raw, SessionId, Time};
-use journal::{Journal, PendingAppend, ReadError, Selection, SourceMove};
+use journal::{Journal, OriginalPart, PendingAppend, ReadError, Selection, SourceMove, StoredPart};
 
 use crate::admission::Gate;
 use crate::project::Projects;
@@ -183,16 +184,43 @@ impl Sink for Recorder<'_> {
         if !self.gate.keeps_originals() {
             return Ok(());
         }
-        let Original { source, generation, offset, bytes } = original;
-        self.journal.originals().append(source, generation, offset, bytes).map_err(sink_error)
+        let Original { source, generation, offset, bytes, label, begin, note } = original;
+        let part = OriginalPart { offset, bytes, label, begin, note };
+        self.journal.originals().append(source, generation, part).map_err(sink_error)
     }
 
     fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
-        let originals = self.journal.originals();
-        // The first offset may lie behind 0: older parts are removed by age or size.
-        let begin = originals.first_offset(source, generation).map_err(sink_error)?;
-        let kept = originals.read(source, generation).map_err(sink_error)?;
-        Ok(begin.zip(kept).map(|(from, bytes)| StoredOriginal { from, bytes: Box::new(bytes) }))
+        let parts = self.journal.originals().parts(source, generation).map_err(sink_error)?;
+        let mut chunks = parts
+            .map(|StoredPart { offset, bytes, begin, note, .. }| OriginalChunk {
+                offset,
+                bytes,
+                begin,
+                note,
+            })
+            .peekable();
+        let is_there = chunks.peek().is_some();
+        Ok(is_there.then(|| Box::new(chunks) as StoredOriginal))
+    }
+
+    fn originals(&self) -> Result<BTreeSet<(String, u32)>, SinkError> {
+        self.journal.originals().sources().map_err(sink_error)
+    }
+
+    fn original_label(&self, source: &str, generation: u32) -> Result<String, SinkError> {
+        self.journal.originals().label(source, generation).map_err(sink_error)
+    }
+
+    fn id_at(&self, session: &SessionId, seq: u64) -> Result<Option<EventId>, SinkError> {
+        let selection = Selection { from_seq: seq, to_seq: seq, ..Selection::all() };
+        match self.journal.events(session, selection) {
+            // A parent that was never recorded, or nothing that is shown of it.
+            Err(ReadError::SessionNotFound(_)) => Ok(None),
+            events => {
+                let event = events.map_err(sink_error)?.next().transpose().map_err(sink_error)?;
+                Ok(event.filter(|event| event.seq == seq).map(|event| event.id))
+            }
+        }
     }
 
     fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
@@ -297,7 +325,6 @@ pub fn remove_originals(journal: &Journal) -> Result<(), ReadError> {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::Read;
     use std::path::{Path, PathBuf};
     use std::time::SystemTime;
 
@@ -331,10 +358,8 @@ mod tests {
         let (key, position) = journal.sources().expect("it can be asked").remove(0);
         let name = key.trim_start_matches("claude:");
         let kept = recorder.original(name, 0).expect("it can be asked").expect("it was kept");
-        let mut text = String::new();
-        let mut bytes = kept.bytes;
-        bytes.read_to_string(&mut text).expect("it can be read");
-        assert_eq!((kept.from, text.as_str()), (0, line));
+        let kept: Vec<_> = kept.map(|chunk| (chunk.offset, chunk.bytes)).collect();
+        assert_eq!(kept, [(0, line.as_bytes().to_vec())]);
 
         let id = EventId::derived(clock(), "claude", "s1", b"told now");
         let data = Raw::parse("{\"text\":\"told now\"}").expect("it is JSON");

@@ -8,7 +8,8 @@ use event::{EventId, SessionId};
 use crate::backlog::UnindexedEvent;
 use crate::event_search::Corpus;
 use crate::feed::Feed;
-use crate::read::{Lineage, salvage_event};
+use crate::read::Lineage;
+use crate::recovery::salvage_event;
 use crate::store::{Direction, SeqRange, Store, StoreReader, StoredEvent};
 use crate::{ReadError, Recorded};
 

@@ -1,14 +1,15 @@
 //! Verifies the journal: every event, every reference, every artifact body, every index.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use event::payload::ArtifactRecorded;
-use event::{Event, Time};
+use event::{Event, SessionId, Time};
 
 use crate::artifact::Artifacts;
 use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
 use crate::event_search;
+use crate::recovery::{Recovery, is_stand_in};
 use crate::store::{Direction, SeqRange, Store, StoreReader};
 use crate::{ArtifactError, ReadError, StorageError};
 
@@ -40,8 +41,12 @@ impl Check {
 }
 
 /// Checks rows, checksums, numbers and counters of the store.
-pub(crate) fn check_store(store: &dyn Store, repair: bool) -> Result<Vec<Check>, ReadError> {
-    let findings = store.check(repair)?;
+pub(crate) fn check_store(
+    store: &dyn Store,
+    repair: bool,
+    recovery: Option<&dyn Recovery>,
+) -> Result<Vec<Check>, ReadError> {
+    let findings = store.check(repair, recovery)?;
     if findings.is_empty() {
         let tail = store.tail()?;
         let detail = format!("{} store, {tail} positions given", store.capabilities().name);
@@ -99,9 +104,10 @@ pub(crate) fn check_artifacts(
     artifacts: &Artifacts,
     repair: bool,
     now: Time,
-) -> Result<Check, ReadError> {
+) -> Result<Vec<Check>, ReadError> {
     let mut named = HashSet::new();
     let mut broken = Vec::new();
+    let mut given_up = BTreeMap::new();
     let mut from = 1;
     loop {
         let range = SeqRange { from, to: u64::MAX >> 1, order: Direction::OldestFirst };
@@ -110,6 +116,9 @@ pub(crate) fn check_artifacts(
         from = last.position + 1;
         let events = page.into_iter().filter_map(|stored| stored.event.ok());
         for event in events {
+            if is_stand_in(&event) {
+                *given_up.entry(event.session_id.clone()).or_insert(0u64) += 1;
+            }
             for id in event.artifact_ids() {
                 // An artifact outside the journal has no body here.
                 if is_outside(&event) || !named.insert(id.clone()) {
@@ -126,20 +135,43 @@ pub(crate) fn check_artifacts(
     if repair {
         artifacts.remove_orphans(&named, now).map_err(unreadable)?;
     }
+    let mut checks: Vec<Check> = check_given_up(&given_up).into_iter().collect();
     if !broken.is_empty() {
         let total = broken.len();
         broken.truncate(NAMED_MAX);
         let detail = format!("{total} bodies cannot be read: {}", broken.join("; "));
-        return Ok(Check::bad("artifacts", detail, "restore the folder `artifacts` from a backup"));
+        checks.push(Check::bad(
+            "artifacts",
+            detail,
+            "restore the folder `artifacts` from a backup",
+        ));
+        return Ok(checks);
     }
     let fate = if repair { "removed" } else { "would be removed" };
-    Ok(match orphans.len() {
+    checks.push(match orphans.len() {
         0 => Check::good("artifacts", format!("{} bodies, all whole", named.len())),
         count => Check {
             fix: Some(format!("{count} old bodies that no event names {fate}")),
             ..Check::good("artifacts", format!("{} bodies, all whole", named.len()))
         },
-    })
+    });
+    Ok(checks)
+}
+
+/// Tells which sessions have lost events for good. It is no damage any more: the journal is whole
+/// without them.
+fn check_given_up(given_up: &BTreeMap<SessionId, u64>) -> Option<Check> {
+    if given_up.is_empty() {
+        return None;
+    }
+    let total: u64 = given_up.values().sum();
+    let named = given_up.iter().take(NAMED_MAX).map(|(id, count)| format!("{id} ({count})"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let sessions = given_up.len();
+    let detail =
+        format!("{total} events are lost and shown as unknown, in {sessions} sessions: {named}");
+    let fix = "neither the file nor the originals have them; a backup of the journal may";
+    Some(Check { fix: Some(fix.to_owned()), ..Check::good("lost", detail) })
 }
 
 /// The search index reaches the end of the log; a repair makes it, and the saved views, anew.

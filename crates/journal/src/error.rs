@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub enum OpenError {
     NewerFormat { path: PathBuf, found: u32, supported: u32 },
     #[error("the journal is damaged: {0}")]
     Corrupt(Box<Damage>),
+    #[error("the record of the journal `{path}` is gone; what it was read from is there")]
+    RecordMissing { path: PathBuf },
     #[error("the journal `{path}` is held by {by}")]
     Locked { path: PathBuf, by: String },
     #[error("the folder `{path}` can be read by other users (mode {mode:03o})")]
@@ -195,6 +198,18 @@ impl StorageError {
     /// Whether a newer program wrote the file, in a format that this one does not know.
     pub(crate) fn is_newer_format(&self) -> bool {
         matches!(self.cause.downcast_ref(), Some(OpenError::NewerFormat { .. }))
+    }
+
+    /// Whether the disk or the folder cannot be written to.
+    pub(crate) fn is_write_refused(&self) -> bool {
+        let cause = self.cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        matches!(cause, Some(io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied))
+            || matches!(
+                self.cause
+                    .downcast_ref::<rusqlite::Error>()
+                    .and_then(rusqlite::Error::sqlite_error_code),
+                Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen)
+            )
     }
 }
 

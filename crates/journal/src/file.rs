@@ -13,8 +13,17 @@ use crate::{StorageError, folder};
 
 /// Opens a file for reading and writing; `None` if there is none.
 pub(crate) fn open(path: &Path) -> Result<Option<File>, StorageError> {
+    open_with(path, OpenOptions::new().read(true).write(true))
+}
+
+/// Opens a file for reading only, as on a disk that cannot be written to; `None` if there is none.
+pub(crate) fn open_to_read(path: &Path) -> Result<Option<File>, StorageError> {
+    open_with(path, OpenOptions::new().read(true))
+}
+
+fn open_with(path: &Path, options: &OpenOptions) -> Result<Option<File>, StorageError> {
     let failed = |error| StorageError::new("open", path, error);
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
+    let file = match options.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
@@ -120,6 +129,10 @@ impl TempFile {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn file(&mut self) -> &mut File {

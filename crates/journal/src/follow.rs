@@ -18,7 +18,8 @@ use event::SessionId;
 
 use crate::feed::{Feed, FeedItem, LiveEvent};
 use crate::limit::FEED_EVENTS_MAX;
-use crate::read::{Lineage, salvage_event};
+use crate::read::Lineage;
+use crate::recovery::salvage_event;
 use crate::store::{Direction, SeqRange, Store};
 use crate::{ReadError, Recorded};
 

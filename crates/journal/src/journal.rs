@@ -23,6 +23,7 @@ use crate::options::{Access, Options, StoreKind};
 use crate::originals::Originals;
 use crate::prepare::{PreparedBatch, prepare, prepare_import};
 use crate::read::{Events, Lineage, Selection};
+use crate::recovery::Recovery;
 use crate::store::files::FilesStore;
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
@@ -79,28 +80,71 @@ impl Journal {
 
     /// Opens the journal in a folder. Fails if there is none.
     pub fn open(dir: &Path, options: &Options) -> Result<Journal, OpenError> {
+        if is_record_lost(dir)? {
+            return Err(OpenError::RecordMissing { path: dir.to_owned() });
+        }
         // The files in the folder decide, not the options: an existing journal keeps its store.
         let kind =
             kind_at(dir).ok_or_else(|| OpenError::JournalNotFound { path: dir.to_owned() })?;
-        Journal::open_as(dir, kind, options)
+        match Journal::open_as(dir, kind, options) {
+            Err(OpenError::Storage(error))
+                if options.access == Access::ReadOnly
+                    && kind == StoreKind::Sqlite
+                    && error.is_write_refused() =>
+            {
+                Journal::open_immutable(dir)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a journal on a disk that cannot be written to. Without `derived.db`, search and views
+    /// read the log.
+    fn open_immutable(dir: &Path) -> Result<Journal, OpenError> {
+        let store = Arc::new(SqliteStore::open_immutable(dir)?);
+        let artifacts = Artifacts::in_folder(dir.join("artifacts"));
+        Ok(Journal::over(store, artifacts, originals_at(dir), None, Access::ReadOnly))
     }
 
     /// Opens the journal in a folder, and creates it if there is none.
     pub fn open_or_create(dir: &Path, options: &Options) -> Result<Journal, OpenError> {
+        // A new record beside the originals of a lost one would hide the loss.
+        if is_record_lost(dir)? {
+            return Err(OpenError::RecordMissing { path: dir.to_owned() });
+        }
         Journal::open_as(dir, kind_at(dir).unwrap_or(options.store), options)
     }
 
+    /// Opens the journal in a folder for a repair, also one that [`Journal::open`] refuses because it
+    /// is damaged, or because nothing but originals is left of it.
+    pub fn open_to_repair(dir: &Path, options: &Options) -> Result<Journal, OpenError> {
+        let is_lost = is_record_lost(dir)?;
+        let kind = match kind_at(dir) {
+            None if !is_lost => return Err(OpenError::JournalNotFound { path: dir.to_owned() }),
+            kind => kind.unwrap_or(options.store),
+        };
+        let store: Arc<dyn Store> = match kind {
+            StoreKind::Sqlite => Arc::new(SqliteStore::open_to_repair(dir, options.durability)?),
+            StoreKind::Files => Arc::new(FilesStore::open_or_create(dir)?),
+        };
+        Journal::around(store, dir, options.access)
+    }
+
     fn open_as(dir: &Path, kind: StoreKind, options: &Options) -> Result<Journal, OpenError> {
-        // The store comes first: it creates the folder and refuses one that other users can read.
-        // The parts below rely on both.
         let store: Arc<dyn Store> = match kind {
             StoreKind::Sqlite => Arc::new(SqliteStore::open_or_create(dir, options.durability)?),
             StoreKind::Files => Arc::new(FilesStore::open_or_create(dir)?),
         };
+        Journal::around(store, dir, options.access)
+    }
+
+    /// Adds what stands beside a store. The store comes first: it creates the folder and refuses one
+    /// that other users can read, and the parts here rely on both.
+    fn around(store: Arc<dyn Store>, dir: &Path, access: Access) -> Result<Journal, OpenError> {
         let artifacts = Artifacts::in_folder(dir.join("artifacts"));
         let derived = Arc::new(Derived::open(&dir.join("derived.db"))?);
-        let originals = Originals::in_folder(dir.join("originals"));
-        Ok(Journal::over(store, artifacts, originals, Some(derived), options.access))
+        let originals = originals_at(dir);
+        Ok(Journal::over(store, artifacts, originals, Some(derived), access))
     }
 
     fn over(
@@ -553,10 +597,22 @@ impl Journal {
 
     /// Verifies everything, and repairs it if `repair` is set.
     pub fn doctor(&self, repair: bool, now: Time) -> Result<Vec<Check>, ReadError> {
-        let mut checks = doctor::check_store(&*self.inner.store, repair)?;
+        self.doctor_with(repair, now, None)
+    }
+
+    /// The same; events that are lost in the journal are taken from `recovery`.
+    pub fn doctor_with(
+        &self,
+        repair: bool,
+        now: Time,
+        recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<Check>, ReadError> {
+        let prepared = recovery.map(|told| PreparedRecovery { told, artifacts: self.artifacts() });
+        let recovery = prepared.as_ref().map(|prepared| prepared as &dyn Recovery);
+        let mut checks = doctor::check_store(&*self.inner.store, repair, recovery)?;
         let reader = self.inner.store.reader()?;
         checks.push(doctor::check_ancestry(&*reader)?);
-        checks.push(doctor::check_artifacts(&*reader, &self.inner.artifacts, repair, now)?);
+        checks.extend(doctor::check_artifacts(&*reader, &self.inner.artifacts, repair, now)?);
         // The next check writes to the other file and may take long; an open read would keep the
         // write-ahead log from shrinking.
         drop(reader);
@@ -599,6 +655,39 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Whether nothing is left of the record in a folder, although events were recorded: originals are
+/// there, which are stored with them.
+fn is_record_lost(dir: &Path) -> Result<bool, OpenError> {
+    let is_lost = SqliteStore::is_empty_at(dir) && !FilesStore::is_at(dir);
+    Ok(is_lost && !originals_at(dir).is_empty()?)
+}
+
+fn originals_at(dir: &Path) -> Originals {
+    Originals::in_folder(dir.join("originals"))
+}
+
+/// What a recovery tells, as it is recorded: within the limits, and large texts as artifacts.
+struct PreparedRecovery<'a> {
+    told: &'a dyn Recovery,
+    artifacts: &'a Artifacts,
+}
+
+impl Recovery for PreparedRecovery<'_> {
+    fn events_of(&self, session: &SessionId) -> Vec<Draft> {
+        let told = self.told.events_of(session).into_iter();
+        // One by one: an event that is refused must not cost the others.
+        let prepared = told.filter_map(|draft| {
+            let batch = Batch::observed().with_all([draft]);
+            prepare_import(batch, self.artifacts)
+                .ok()?
+                .drafts()
+                .next()
+                .map(|draft| (**draft).clone())
+        });
+        prepared.collect()
     }
 }
 

@@ -31,6 +31,7 @@ mod corpus; // the log as search reads it
 mod derived; // the search index and saved views, in a file of their own
 mod indexer; // the thread that keeps the index close behind the log
 mod doctor; // verification and repair
+mod recovery; // lost events, from what they were read from
 mod store; // the trait of a store, and the stores
 mod lock; // advisory locks among processes
 mod folder; // private folders
@@ -56,8 +57,9 @@ pub use limit::{
 };
 pub use lock::{Claim, ClaimError};
 pub use options::{Access, Durability, Options, StoreKind};
-pub use originals::Originals;
+pub use originals::{OriginalPart, Originals, StoredPart, StoredParts};
 pub use read::{Events, ReadMode, Selection};
 pub use recorded::Recorded;
+pub use recovery::Recovery;
 pub use store::{Capabilities, CheckFinding, Direction};
 pub use writer::PendingAppend;

@@ -13,12 +13,12 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use event::payload::Unknown;
-use event::{Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Source, Time};
+use event::{Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Time};
 
 use crate::fork::ForkIds;
 use crate::id_cache::IdSuffix;
 use crate::limit::{GENERATIONS_MAX, PAGE_EVENTS_MAX};
+use crate::recovery::salvage_event;
 use crate::store::{BrokenEvent, Direction, SeqRange, SessionRow, Store, StoreReader, StoredEvent};
 use crate::{Damage, ReadError, Recorded, StorageError};
 
@@ -467,27 +467,6 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Result<Event, ReadError>> {
         Some(self.next_recorded()?.map(|recorded| recorded.event))
     }
-}
-
-/// Makes the `unknown` event that stands for a damaged one: what is left of it, and why.
-pub(crate) fn salvage_event(
-    session_id: &SessionId,
-    seq: u64,
-    at: Time,
-    broken: &BrokenEvent,
-) -> Event {
-    // A derived id: reading the same damage twice gives the same event, and readers that count by
-    // id count it once.
-    let identity = format!("salvaged {seq}");
-    let id = EventId::derived(at, "hansard", session_id.as_str(), identity.as_bytes());
-    let left = String::from_utf8_lossy(&broken.bytes);
-    let raw = Raw::from_value(&left).expect("a string always encodes");
-    let data = Raw::from_value(&Unknown { raw, record_type: None, error: None })
-        .expect("raw JSON always encodes");
-    let mut draft = Draft::with_data(id, session_id.clone(), at, Kind::Unknown, data);
-    draft.source = Source::Other("salvage".into());
-    draft.text = Some(broken.damage.why.clone());
-    draft.with_seq(seq)
 }
 
 fn damage_error(session_id: &SessionId, seq: u64, why: &str) -> ReadError {

@@ -19,6 +19,7 @@ use event::{Cost, Draft, Event, EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::id_cache::IdSuffixes;
+use crate::recovery::Recovery;
 use crate::{AppendError, Damage, StorageError};
 
 /// A place where events are kept.
@@ -42,8 +43,13 @@ pub(crate) trait Store: Send + Sync {
     /// The newest position. Cheap enough to be polled four times a second.
     fn tail(&self) -> Result<u64, StorageError>;
 
-    /// Verifies everything, and repairs it if `repair` is set.
-    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError>;
+    /// Verifies everything, and repairs it if `repair` is set. Events that are lost in the store
+    /// may come from `recovery`.
+    fn check(
+        &self,
+        repair: bool,
+        recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<CheckFinding>, StorageError>;
 
     /// What opening found and repaired, for the user to be told.
     fn open_findings(&self) -> Vec<CheckFinding>;
@@ -80,6 +86,7 @@ pub(crate) trait StoreReader {
     ) -> Result<Vec<SessionRow>, StorageError>;
 
     /// Up to `limit` sessions with an id, or an id of the provider, that begins with `prefix`.
+    /// Those with exactly this id of the provider come first.
     fn sessions_with_prefix(
         &self,
         prefix: &str,

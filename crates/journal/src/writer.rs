@@ -74,8 +74,12 @@ struct WriteQueue {
 
 struct QueuedWrite {
     request: WriteRequest,
-    slot: Arc<ReplySlot>,
+    reply: ReplySender,
 }
+
+/// The writer's end of a slot. Dropped without a reply, it tells the caller that the outcome is
+/// unknown: a writer that panics inside a commit must not leave its callers waiting.
+struct ReplySender(Option<Arc<ReplySlot>>);
 
 type WriteReply = Result<Receipt, AppendError>;
 
@@ -122,7 +126,8 @@ impl Writer {
         queue.events += request.event_count();
         queue.bytes += request.byte_count();
         let drafts = request.drafts();
-        queue.waiting.push_back(QueuedWrite { request, slot: Arc::clone(&slot) });
+        let reply = ReplySender(Some(Arc::clone(&slot)));
+        queue.waiting.push_back(QueuedWrite { request, reply });
         self.shared.has_work.notify_one();
         Ok(PendingAppend { slot, drafts })
     }
@@ -200,7 +205,7 @@ impl Drop for CloseOnExit<'_> {
         queue.is_closed = true;
         // Empty after a regular end, because the thread takes everything before it stops.
         for write in queue.waiting.drain(..) {
-            write.slot.set_reply(Err(AppendError::Closed));
+            write.reply.send(Err(AppendError::Closed));
         }
         self.0.has_room.notify_all();
     }
@@ -215,10 +220,10 @@ impl WriterShared {
         let mut cache = WriterCache::default();
         while let Some(group) = self.next_group() {
             let replies = self.commit_group(&mut cache, &group);
-            for (QueuedWrite { request, slot }, reply) in group.into_iter().zip(replies) {
+            for (QueuedWrite { request, reply: sender }, reply) in group.into_iter().zip(replies) {
                 // Freed before its caller goes on: two batches would stand in memory otherwise.
                 drop(request);
-                slot.set_reply(reply);
+                sender.send(reply);
             }
         }
     }
@@ -353,6 +358,22 @@ impl WriterShared {
 impl WriteQueue {
     fn is_full(&self) -> bool {
         self.events >= QUEUE_EVENTS_MAX || self.bytes >= QUEUE_BYTES_MAX
+    }
+}
+
+impl ReplySender {
+    fn send(mut self, reply: WriteReply) {
+        if let Some(slot) = self.0.take() {
+            slot.set_reply(reply);
+        }
+    }
+}
+
+impl Drop for ReplySender {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            slot.set_reply(Err(AppendError::NotDurable("the writer failed".into())));
+        }
     }
 }
 

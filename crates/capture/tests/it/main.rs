@@ -15,6 +15,7 @@ mod hostile; // whatever bytes come in
 mod truth; // what the model itself counted
 mod corpus; // generated transcripts, and what is in them
 mod reparse; // everything once more, from what was kept
+mod restore; // a lost journal, made anew from what was kept
 mod signals; // what the clock and hooks tell
 mod hooks; // what calls of hooks say
 

@@ -1,10 +1,11 @@
 //! A sink in memory that numbers events and knows facts again, as the journal does.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::Cursor;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use capture::{Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord};
+use capture::{
+    Batch, KnownSource, Original, OriginalChunk, Sink, SinkError, StoredOriginal, UnknownRecord,
+};
 use event::{Event, EventId, Kind, SessionId};
 
 #[derive(Default)]
@@ -12,7 +13,8 @@ pub(crate) struct Memory {
     pub sessions: BTreeMap<SessionId, Vec<Event>>,
     pub positions: BTreeMap<String, String>,
     /// What was kept of each source and generation.
-    pub originals: BTreeMap<(String, u32), Vec<u8>>,
+    pub originals: BTreeMap<(String, u32), Vec<OriginalChunk>>,
+    pub labels: BTreeMap<(String, u32), String>,
     /// How often all sources were asked for.
     pub asked_for_all: Cell<usize>,
     /// Events that were told again.
@@ -26,6 +28,14 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// The bytes that were kept of each source and generation.
+    pub(crate) fn kept(&self) -> Vec<Vec<u8>> {
+        let bytes = |chunks: &Vec<OriginalChunk>| {
+            chunks.iter().flat_map(|chunk| chunk.bytes.iter().copied()).collect()
+        };
+        self.originals.values().map(bytes).collect()
+    }
+
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.sessions.values().flatten()
     }
@@ -59,23 +69,36 @@ impl Sink for Memory {
     }
 
     fn keep_original(&mut self, original: Original<'_>) -> Result<(), SinkError> {
-        let key = (original.source.to_owned(), original.generation);
+        let Original { source, generation, offset, bytes, label, begin, note } = original;
+        let key = (source.to_owned(), generation);
+        self.labels.insert(key.clone(), label.to_owned());
         let kept = self.originals.entry(key).or_default();
-        kept.truncate(original.offset as usize);
-        kept.resize(original.offset as usize, 0);
-        kept.extend(original.bytes);
+        kept.retain(|chunk| chunk.offset < offset);
+        if let Some(last) = kept.last_mut() {
+            last.bytes.truncate((offset - last.offset) as usize);
+        }
+        let begin = if kept.is_empty() { begin.to_owned() } else { String::new() };
+        let (bytes, note) = (bytes.to_vec(), note.to_owned());
+        kept.push(OriginalChunk { offset, bytes, begin, note });
         Ok(())
     }
 
     fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let kept = self.originals.get(&(source.to_owned(), generation)).cloned();
-        // What a session repeats of another is not kept with it.
-        let begin = |kept: &[u8]| kept.iter().take_while(|byte| **byte == 0).count();
-        Ok(kept.map(|kept| {
-            let begin = begin(&kept);
-            let bytes = Box::new(Cursor::new(kept[begin..].to_vec()));
-            StoredOriginal { from: begin as u64, bytes }
-        }))
+        Ok(kept.map(|kept| Box::new(kept.into_iter()) as StoredOriginal))
+    }
+
+    fn originals(&self) -> Result<BTreeSet<(String, u32)>, SinkError> {
+        Ok(self.originals.keys().cloned().collect())
+    }
+
+    fn original_label(&self, source: &str, generation: u32) -> Result<String, SinkError> {
+        Ok(self.labels.get(&(source.to_owned(), generation)).cloned().unwrap_or_default())
+    }
+
+    fn id_at(&self, session: &SessionId, seq: u64) -> Result<Option<EventId>, SinkError> {
+        let events = self.sessions.get(session).into_iter().flatten();
+        Ok(events.into_iter().find(|event| event.seq == seq).map(|event| event.id))
     }
 
     fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {

@@ -343,8 +343,8 @@ fn what_was_read_is_kept_and_can_be_parsed_again() {
     rows.iter().for_each(|row| insert_row(&connection, row));
     home.read(&OpenCode);
     let mut kept = 0;
-    for bytes in home.sink.originals.values() {
-        for line in std::str::from_utf8(bytes).unwrap().lines() {
+    for bytes in home.sink.kept() {
+        for line in std::str::from_utf8(&bytes).unwrap().lines() {
             let row: serde_json::Value = serde_json::from_str(line).unwrap();
             assert!(row["data"].is_object(), "{line}");
             kept += 1;

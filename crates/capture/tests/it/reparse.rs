@@ -85,7 +85,7 @@ fn again(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> IngestSummary {
 }
 
 /// A copy of a recording that a test may change.
-fn home(agent: &dyn Agent, scenario: &str) -> TempDir {
+pub(crate) fn home(agent: &dyn Agent, scenario: &str) -> TempDir {
     let dir = TempDir::new().unwrap();
     let kept = fixtures().join(agent.provider()).join(scenario).join("home");
     let (_made, from) = match agent.provider() {
@@ -107,7 +107,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn scenarios(agent: &dyn Agent) -> Vec<String> {
+pub(crate) fn scenarios(agent: &dyn Agent) -> Vec<String> {
     let folders = fs::read_dir(fixtures().join(agent.provider()));
     let folders = folders.into_iter().flatten().map(Result::unwrap);
     let with_home = folders.filter(|folder| folder.path().join("home").is_dir());

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use capture::SourceSurvey;
+use capture::{SourceSurvey, StopFlag};
 use clap::Args;
 use daemon::{Condition, Settings, Switches};
 use event::Time;
-use journal::Journal;
+use ingest::Ingest;
+use journal::{Journal, OpenError};
 use wire::ModelHealth;
 
 use super::{Completion, Global};
@@ -35,18 +36,30 @@ impl DoctorArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         // A check opens the journal read-only, so it works beside a daemon.
-        let journal = if self.repair {
-            world::journal_to_write(global, output)?
-        } else {
-            world::journal_to_read(global, output)?
+        let journal = match self.repair {
+            true => world::journal_to_repair(global, output)?,
+            false => match Journal::open(&world::journal_folder(global)?, &world::read_only()) {
+                Ok(journal) => world::warn_of_damage(journal, output),
+                Err(
+                    error @ (OpenError::Corrupt(_)
+                    | OpenError::RecordMissing { .. }
+                    | OpenError::NewerFormat { .. }),
+                ) => return print_checks(vec![unopened(&error)], output),
+                Err(error) => return Err(error.into()),
+            },
         };
         // Every event is read, which takes a while for a large journal.
         output.progress(|| "looking at every event".to_owned());
         let condition = journal.dir().and_then(Condition::load);
         let recording = recording(condition.as_ref());
-        let mut checks = match self.check_events(&journal) {
+        let mut checks = match self.check_events(global, &journal) {
             // The next check names the cause.
             Err(error) if !recording.ok => vec![unchecked("journal", &error)],
+            // Damage that a check cannot read past is damage, and the rest can be checked.
+            Err(error) if !self.repair => {
+                let fix = Some("`hansard doctor --repair` mends it, and keeps a copy".to_owned());
+                vec![CheckShape { fix, ..unchecked("events", &error) }]
+            }
             checks => checks?,
         };
         // A daemon with a backlog, or one that cannot record, is late for a known reason.
@@ -57,36 +70,25 @@ impl DoctorArgs {
         checks.extend(sources.unwrap_or_else(|error| vec![unchecked("sources", &error)]));
         checks.extend(check_privacy(&journal)?);
         checks.extend(condition.and_then(|condition| condition.model).map(check_model));
-        let ok = checks.iter().all(|check| check.ok);
-        if output.json() {
-            output.json_line(&DoctorShape { ok, checks })?;
-        } else {
-            for check in &checks {
-                // Not damage, but the user should read it: not a plain "ok".
-                let word = match (check.ok, &check.fix) {
-                    (true, None) => "ok ",
-                    (true, Some(_)) => "see",
-                    (false, _) => "BAD",
-                };
-                let word = output.styled(Style::Bold, word);
-                output.line(format!(
-                    "{word} {:<12} {}",
-                    check.name,
-                    escape_controls(&check.detail)
-                ))?;
-                if let Some(fix) = &check.fix {
-                    output.line(format!("    {}", escape_controls(fix)))?;
-                }
-            }
-            output.line(if ok { "the journal is sound" } else { "the journal has problems" })?;
-        }
-        output.flush()?;
-        Ok(if ok { Completion::Success } else { Completion::Negative })
+        print_checks(checks, output)
     }
 
-    /// Checks whether the recorded events are sound and understood.
-    fn check_events(&self, journal: &Journal) -> Result<Vec<CheckShape>, CliError> {
-        let checks = journal.doctor(self.repair, world::now())?.into_iter();
+    /// Checks whether the recorded events are sound, all there, and understood.
+    fn check_events(
+        &self,
+        global: &Global,
+        journal: &Journal,
+    ) -> Result<Vec<CheckShape>, CliError> {
+        let environment = world::environment(None)?;
+        // With settings that cannot be read, a repair could record what the user excluded. The
+        // check of privacy reports them.
+        let policy = match Settings::load(&world::journal_folder(global)?) {
+            Err(error) if self.repair => return Err(error.into()),
+            settings => settings.unwrap_or_default().recording(),
+        };
+        let clock = &world::now;
+        let pass = Ingest { journal, environment: &environment, clock, policy };
+        let checks = pass.doctor(self.repair, &StopFlag::default())?.into_iter();
         let checks = checks.map(|check| CheckShape {
             name: check.name,
             ok: check.ok,
@@ -97,6 +99,47 @@ impl DoctorArgs {
         checks.push(check_formats(journal)?);
         Ok(checks)
     }
+}
+
+/// Prints the checks, and whether all are well.
+fn print_checks(checks: Vec<CheckShape>, output: &mut CliOutput) -> Result<Completion, CliError> {
+    let ok = checks.iter().all(|check| check.ok);
+    if output.json() {
+        output.json_line(&DoctorShape { ok, checks })?;
+    } else {
+        for check in &checks {
+            // Not damage, but the user should read it: not a plain "ok".
+            let word = match (check.ok, &check.fix) {
+                (true, None) => "ok ",
+                (true, Some(_)) => "see",
+                (false, _) => "BAD",
+            };
+            let word = output.styled(Style::Bold, word);
+            output.line(format!("{word} {:<12} {}", check.name, escape_controls(&check.detail)))?;
+            if let Some(fix) = &check.fix {
+                output.line(format!("    {}", escape_controls(fix)))?;
+            }
+        }
+        output.line(if ok { "the journal is sound" } else { "the journal has problems" })?;
+    }
+    output.flush()?;
+    Ok(if ok { Completion::Success } else { Completion::Negative })
+}
+
+/// The check of a journal that cannot be opened as it is.
+fn unopened(error: &OpenError) -> CheckShape {
+    let fix = match error {
+        OpenError::RecordMissing { .. } => {
+            "`hansard doctor --repair` makes the record anew from the folder `originals`"
+        }
+        OpenError::NewerFormat { .. } => {
+            "update this program; where no newer one ever ran, the number is damaged, and \
+             `hansard doctor --repair` mends it"
+        }
+        _ => "`hansard doctor --repair` mends it, and keeps a copy",
+    };
+    let (detail, fix) = (error.to_string(), Some(fix.to_owned()));
+    CheckShape { name: "events", ok: false, detail, fix }
 }
 
 /// A check that could not be made.

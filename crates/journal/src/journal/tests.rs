@@ -7,6 +7,8 @@ use event::{EventKey, Kind};
 
 use super::*;
 use crate::StorageError;
+use crate::originals::OriginalPart;
+use crate::recovery::Recovery;
 use crate::store::{PackedEvent, StoreReader, StoreWriter};
 
 /// A store that notes which threads pack texts for it.
@@ -14,6 +16,8 @@ use crate::store::{PackedEvent, StoreReader, StoreWriter};
 struct Watched {
     store: MemoryStore,
     packers: Mutex<Vec<String>>,
+    /// A commit fails as no commit should.
+    panics: bool,
 }
 
 impl Watched {
@@ -31,6 +35,7 @@ impl Store for Watched {
     fn pack(&self, draft: &Draft) -> PackedEvent {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         self.packers.lock().unwrap().push(thread);
+        assert!(!self.panics, "the store has a fault");
         self.store.pack(draft)
     }
 
@@ -46,8 +51,12 @@ impl Store for Watched {
         self.store.tail()
     }
 
-    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
-        self.store.check(repair)
+    fn check(
+        &self,
+        repair: bool,
+        recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<CheckFinding>, StorageError> {
+        self.store.check(repair, recovery)
     }
 
     fn open_findings(&self) -> Vec<CheckFinding> {
@@ -93,6 +102,17 @@ fn import_is_packed_before_lock() {
     assert_eq!(texts, expected);
 }
 
+#[test]
+fn panic_of_writer_answers_its_callers() {
+    let store = Arc::new(Watched { panics: true, ..Watched::default() });
+    let (artifacts, originals) = (Artifacts::in_memory(), Originals::disabled());
+    let journal = Journal::over(store, artifacts, originals, None, Access::ReadWrite);
+    let error = journal.append(batch(1)).unwrap_err();
+    assert!(matches!(error, AppendError::NotDurable(_)), "{error}");
+    let error = journal.append(batch(1)).unwrap_err();
+    assert!(matches!(error, AppendError::Closed), "{error}");
+}
+
 fn open(dir: &Path) -> Journal {
     Journal::open_or_create(dir, &Options::default()).unwrap()
 }
@@ -107,6 +127,51 @@ fn under_a_newer_index() -> (tempfile::TempDir, rusqlite::Connection) {
         newer.pragma_update(None, number, 999).unwrap();
     }
     (dir, newer)
+}
+
+#[test]
+fn lost_record_is_not_begun_anew() {
+    let (dir, _newer) = under_a_newer_index();
+    let part = OriginalPart { bytes: b"one\n", ..OriginalPart::default() };
+    open(dir.path()).originals().append("00c0ffee", 0, part).unwrap();
+    for is_empty in [true, false] {
+        std::fs::remove_file(dir.path().join("journal.db")).unwrap();
+        if is_empty {
+            std::fs::write(dir.path().join("journal.db"), b"").unwrap();
+        }
+        let options = Options::default();
+        let opened =
+            [Journal::open(dir.path(), &options), Journal::open_or_create(dir.path(), &options)];
+        for opened in opened {
+            assert!(matches!(opened.err(), Some(OpenError::RecordMissing { .. })));
+        }
+        let journal = Journal::open_to_repair(dir.path(), &options).unwrap();
+        assert_eq!(journal.open_findings().len(), 1);
+    }
+}
+
+#[test]
+fn immutable_journal_is_read_and_not_touched() {
+    let (dir, newer) = under_a_newer_index();
+    drop(newer);
+    let files = || {
+        let entries = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| (entry.file_name(), entry.metadata().unwrap().modified().unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    let journal = Journal::open_immutable(dir.path()).unwrap();
+    let one = SessionId::new("one").unwrap();
+    assert_eq!(journal.events(&one, Selection::all()).unwrap().count(), 3);
+    assert_eq!(journal.sessions(&SessionFilter::default(), None, 10).unwrap().items.len(), 1);
+    assert!(journal.search(&Query::new("2")).is_ok(), "without an index it reads the log");
+    assert!(matches!(journal.append(batch(4)), Err(AppendError::ReadOnly)));
+    assert!(journal.doctor(false, Time::EPOCH).unwrap().iter().all(|check| check.ok));
+    drop(journal);
+    assert_eq!(files(), before);
 }
 
 #[test]

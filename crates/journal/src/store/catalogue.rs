@@ -20,6 +20,7 @@ mod meta; // numbers of a store that keeps its texts elsewhere
 mod check; // verifies every row and reference
 mod rebuild; // a new database from what can be read
 mod carve; // rows in the bytes of a damaged file
+mod mend; // header, length and schema of a file that cannot be opened
 mod fault; // what SQLite's errors mean
 
 use std::cell::RefCell;
@@ -40,7 +41,8 @@ use crate::{AppendError, OpenError, StorageError, folder};
 
 pub(crate) use check::mark_recovered;
 pub(crate) use connection::Synchronous;
-pub(crate) use rebuild::{RepairTools, remove_unfinished_copies};
+pub(crate) use mend::{MendedPart, has_our_schema, mend_file};
+pub(crate) use rebuild::{RepairTools, remove_database, remove_unfinished_copies};
 pub(crate) use row::EventRecord;
 
 /// Connections kept for the next readers. More may read at once; theirs are closed afterwards.
@@ -83,7 +85,8 @@ pub(crate) struct BodyLocation {
 pub(crate) struct Catalogue {
     file: PathBuf,
     store: &'static str,
-    lock: WriterLock,
+    /// `None` for a database on a disk that cannot be written to: it can only be read.
+    lock: Option<WriterLock>,
     synchronous: Synchronous,
     /// Dropped before the connections: closing the last connection of a database checkpoints its
     /// WAL, and two checkpoints exclude each other.
@@ -148,8 +151,34 @@ impl Catalogue {
         Ok(Catalogue {
             file: file.to_owned(),
             store,
-            lock,
+            lock: Some(lock),
             synchronous,
+            checkpointer: Checkpointer::default(),
+            writer: Mutex::new(db),
+            idle: Mutex::new(Vec::new()),
+            payloads: Mutex::default(),
+            bare,
+        })
+    }
+
+    /// Opens a database that no process can write to, such as one on a disk that is mounted for
+    /// reading only. Nothing is locked, written or created.
+    pub(crate) fn open_immutable(file: &Path, store: &'static str) -> Result<Catalogue, OpenError> {
+        let not_found = || OpenError::JournalNotFound { path: file.to_owned() };
+        let bare = BareFile::open(file)?.ok_or_else(not_found)?;
+        let failed = fault::open(store, file);
+        let found = migration::inspect_file(store, file, Some(&bare))?;
+        let db = connection::immutable(file).map_err(&failed)?;
+        if found != migration::FoundDatabase::Format(migration::FORMAT) {
+            let why = "it is of an earlier format, and cannot be brought forward here".to_owned();
+            return Err(StorageError::new("open", file, std::io::Error::other(why)).into());
+        }
+        migration::require_schema(store, file, &db)?;
+        Ok(Catalogue {
+            file: file.to_owned(),
+            store,
+            lock: None,
+            synchronous: Synchronous::Off,
             checkpointer: Checkpointer::default(),
             writer: Mutex::new(db),
             idle: Mutex::new(Vec::new()),
@@ -171,6 +200,15 @@ impl Catalogue {
             .map_err(fault::storage("read", &self.file))
     }
 
+    /// The same for a check, which also has to look at a database without any whole table.
+    pub(crate) fn read_damaged<B: BodyDecoder>(
+        &self,
+        bodies: B,
+    ) -> Result<CatalogueTx<'_, ReadConnection<'_>, B>, StorageError> {
+        CatalogueTx::damaged(self, self.begin_read()?, bodies)
+            .map_err(fault::storage("read", &self.file))
+    }
+
     /// Reads the newest position.
     pub(crate) fn tail(&self) -> Result<u64, StorageError> {
         query::newest_position(&*self.begin_read()?).map_err(fault::storage("read", &self.file))
@@ -181,7 +219,7 @@ impl Catalogue {
         &self,
         bodies: B,
     ) -> Result<CatalogueTx<'_, WriteConnection<'_>, B>, AppendError> {
-        let guard = self.lock.acquire()?;
+        let guard = self.lock.as_ref().ok_or(AppendError::ReadOnly)?.acquire()?;
         // After the lock: the file may have been replaced while this process waited.
         self.require_in_place("write to")?;
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +254,11 @@ impl Catalogue {
             Some(db) => db,
             None => {
                 self.require_in_place("read")?;
-                connection::reader(&self.file).map_err(&failed)?
+                match self.lock {
+                    Some(_) => connection::reader(&self.file),
+                    None => connection::immutable(&self.file),
+                }
+                .map_err(&failed)?
             }
         };
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
@@ -238,6 +280,9 @@ impl Catalogue {
 
     /// Checkpoints the WAL and truncates it, as far as readers allow.
     pub(crate) fn checkpoint(&self) -> Result<(), StorageError> {
+        if self.lock.is_none() {
+            return Ok(());
+        }
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         // SQLite refuses the second of two checkpoints that run at once.
         self.checkpointer.join();
@@ -250,6 +295,16 @@ impl<'a, C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'a, C, B> {
     fn new(catalogue: &'a Catalogue, db: C, bodies: B) -> rusqlite::Result<Self> {
         // SQLite fixes the state of a transaction with its first read, which this is.
         let tail = query::newest_position(&db)?;
+        Ok(CatalogueTx { catalogue, db, bodies, tail, names: RefCell::default() })
+    }
+
+    /// The same for a check or a repair, which give no positions: a newest one that cannot be read
+    /// is no error.
+    fn damaged(catalogue: &'a Catalogue, db: C, bodies: B) -> rusqlite::Result<Self> {
+        let tail = match query::newest_position(&db) {
+            Err(error) if fault::is_damage(&error) => 0,
+            tail => tail?,
+        };
         Ok(CatalogueTx { catalogue, db, bodies, tail, names: RefCell::default() })
     }
 }

@@ -46,6 +46,7 @@ use super::{
     Capabilities, CheckFinding, CommitError, PackedEvent, Store, StoreReader, StoreWriter,
 };
 use crate::lock::{PresenceLock, WriterLock};
+use crate::recovery::Recovery;
 use crate::{AppendError, Damage, OpenError, StorageError, folder};
 
 const NAME: &str = "files";
@@ -169,7 +170,12 @@ impl Store for FilesStore {
         self.catalogue.tail()
     }
 
-    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
+    fn check(
+        &self,
+        repair: bool,
+        // Lines are never rewritten: what is told again is appended behind them.
+        _recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<CheckFinding>, StorageError> {
         self.verify(repair)
     }
 

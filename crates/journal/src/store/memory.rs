@@ -14,6 +14,7 @@ use super::{
 };
 use crate::id_cache::IdSuffixes;
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
+use crate::recovery::Recovery;
 use crate::{AppendError, StorageError};
 
 const CAPABILITIES: Capabilities =
@@ -62,7 +63,11 @@ impl Store for MemoryStore {
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner).tail)
     }
 
-    fn check(&self, _repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
+    fn check(
+        &self,
+        _repair: bool,
+        _recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<CheckFinding>, StorageError> {
         Ok(Vec::new())
     }
 
@@ -218,7 +223,11 @@ macro_rules! impl_store_reader {
                     row.id.as_str().starts_with(prefix)
                         || provider_id.is_some_and(|id| id.starts_with(prefix))
                 };
-                Ok(self.0.sessions.values().filter(fits).take(limit).cloned().collect())
+                let mut rows: Vec<SessionRow> =
+                    self.0.sessions.values().filter(fits).cloned().collect();
+                rows.sort_by_key(|row| row.provider_session_id.as_deref() != Some(prefix));
+                rows.truncate(limit);
+                Ok(rows)
             }
 
             fn children(&self, parent: &SessionId) -> Result<Vec<SessionRow>, StorageError> {

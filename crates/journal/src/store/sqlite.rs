@@ -13,8 +13,9 @@ use event::{Draft, Raw, SessionId};
 use sha2::{Digest, Sha256};
 
 use super::catalogue::{
-    BodyDecoder, BodyError, Catalogue, CatalogueTx, EventRecord, RepairTools, Synchronous,
-    WriteConnection, mark_recovered, remove_unfinished_copies,
+    BodyDecoder, BodyError, Catalogue, CatalogueTx, EventRecord, MendedPart, RepairTools,
+    Synchronous, WriteConnection, has_our_schema, mark_recovered, mend_file, remove_database,
+    remove_unfinished_copies,
 };
 use super::pack;
 use super::quarantine::Quarantine;
@@ -25,6 +26,7 @@ use super::{
 use crate::limit::INLINE_DATA_MAX;
 use crate::lock::{PresenceLock, WriterLock};
 use crate::options::Durability;
+use crate::recovery::Recovery;
 use crate::{AppendError, Damage, OpenError, StorageError, folder};
 
 const CAPABILITIES: Capabilities =
@@ -37,7 +39,8 @@ const FILE_NAME: &str = "journal.db";
 pub(crate) struct SqliteStore {
     dir: PathBuf,
     catalogue: Catalogue,
-    _presence: PresenceLock,
+    /// `None` where no process can write.
+    _presence: Option<PresenceLock>,
     /// What opening found, for the next check and for the user.
     found: Vec<CheckFinding>,
 }
@@ -67,12 +70,84 @@ impl SqliteStore {
         }
         let catalogue = Catalogue::open(&file, CAPABILITIES.name, lock, synchronous)?;
         presence.share()?;
-        Ok(SqliteStore { dir: dir.to_owned(), catalogue, _presence: presence, found })
+        Ok(SqliteStore { dir: dir.to_owned(), catalogue, _presence: Some(presence), found })
+    }
+
+    /// Opens a journal on a disk that cannot be written to, for reading.
+    pub(crate) fn open_immutable(dir: &Path) -> Result<SqliteStore, OpenError> {
+        folder::require_private(dir)?;
+        let file = dir.join(FILE_NAME);
+        let catalogue = Catalogue::open_immutable(&file, CAPABILITIES.name)?;
+        let log = dir.join(format!("{FILE_NAME}-wal"));
+        let mut found = Vec::new();
+        // SQLite could read it only with a file of its own beside it.
+        if log.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+            let why = "the newest commits stand here, and cannot be read from this disk".to_owned();
+            let remedy = "copy the folder to a disk that can be written to";
+            found.push(self::found(&log, why, remedy));
+        }
+        Ok(SqliteStore { dir: dir.to_owned(), catalogue, _presence: None, found })
+    }
+
+    /// Opens the journal for a repair. A file that SQLite cannot open is mended first; one of which
+    /// nothing can be read makes way for an empty one. Both are copied to the quarantine.
+    pub(crate) fn open_to_repair(
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<SqliteStore, OpenError> {
+        let file = dir.join(FILE_NAME);
+        let is_lost = SqliteStore::is_empty_at(dir);
+        let error = match SqliteStore::open_or_create(dir, durability) {
+            Ok(mut store) if is_lost => {
+                let why = "the record is gone".to_owned();
+                store.found.push(found(&file, why, "it is made anew from the originals"));
+                return Ok(store);
+            }
+            Err(error @ OpenError::Corrupt(_)) => error,
+            // The number of the format is damaged if the schema is the present one.
+            Err(error @ OpenError::NewerFormat { .. }) if has_our_schema(&file) => error,
+            opened => return opened,
+        };
+        let presence = PresenceLock::join(dir)?;
+        if !presence.is_first {
+            let by =
+                "another program, which has it open; `hansard down` ends the daemon".to_owned();
+            return Err(OpenError::Locked { path: dir.to_owned(), by });
+        }
+        let kept = Quarantine::new(dir.join(Quarantine::FOLDER)).copy_here(&file)?;
+        let mended = mend_file(CAPABILITIES.name, &file)?;
+        drop(presence);
+        let (store, remedy) = match mended
+            .map(|part| (SqliteStore::open_or_create(dir, durability), part))
+        {
+            Some((Ok(store), MendedPart::Header)) => (store, "its header is made anew"),
+            Some((Ok(store), MendedPart::Length)) => {
+                (store, "it has its length again; what stood behind its end is lost in it")
+            }
+            Some((Ok(store), MendedPart::Schema)) => (store, "its schema is made anew"),
+            None | Some((Err(_), _)) => {
+                remove_database(&file)?;
+                let store = SqliteStore::open_or_create(dir, durability)?;
+                (store, "nothing in it can be read, and it is made anew; a copy is in `quarantine`")
+            }
+        };
+        let why = match error {
+            OpenError::Corrupt(damage) => damage.why,
+            error => error.to_string(),
+        };
+        let mut store = store;
+        store.found.push(found(&kept, why, remedy));
+        Ok(store)
     }
 
     /// Whether `dir` holds a journal of this store.
     pub(crate) fn is_at(dir: &Path) -> bool {
         dir.join(FILE_NAME).is_file()
+    }
+
+    /// Whether nothing is recorded in `dir`: there is no database, or an empty file.
+    pub(crate) fn is_empty_at(dir: &Path) -> bool {
+        dir.join(FILE_NAME).metadata().map_or(true, |metadata| metadata.len() == 0)
     }
 }
 
@@ -108,8 +183,12 @@ impl Store for SqliteStore {
         self.catalogue.tail()
     }
 
-    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
-        let mut findings = self.catalogue.read(PackedBodies)?.examine()?;
+    fn check(
+        &self,
+        repair: bool,
+        recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<CheckFinding>, StorageError> {
+        let mut findings = self.catalogue.read_damaged(PackedBodies)?.examine(recovery)?;
         // Without damage no rebuild runs, which would remove the copy that a killed repair left.
         if repair && findings.is_empty() {
             self.catalogue.remove_leftovers()?;
@@ -123,11 +202,12 @@ impl Store for SqliteStore {
             quarantine: &quarantine,
             pack_all: &|drafts| self.pack_all(drafts),
             proves: &proves_name,
+            recovery,
         };
-        let gone = self.catalogue.rebuild(PackedBodies, &tools)?;
-        mark_recovered(&mut findings, &gone);
+        let report = self.catalogue.rebuild(PackedBodies, &tools)?;
+        mark_recovered(&mut findings, &report);
         // The repair is judged by a second examination, not by what it believes it did.
-        let left = self.catalogue.read(PackedBodies)?.examine()?;
+        let left = self.catalogue.read_damaged(PackedBodies)?.examine(recovery)?;
         for finding in &mut findings {
             finding.repaired = !left.iter().any(|left| left.damage == finding.damage);
         }
@@ -150,6 +230,20 @@ impl Store for SqliteStore {
     fn dir(&self) -> Option<&Path> {
         Some(&self.dir)
     }
+}
+
+/// Damage of a whole file that opening has dealt with.
+fn found(file: &Path, why: String, remedy: &'static str) -> CheckFinding {
+    let damage = Damage {
+        store: CAPABILITIES.name,
+        file: file.to_owned(),
+        line: None,
+        byte: None,
+        session_id: None,
+        seq: None,
+        why,
+    };
+    CheckFinding { damage, remedy, repaired: true }
 }
 
 /// Verifies the WAL before SQLite opens it. SQLite silently drops everything behind the first

@@ -25,6 +25,7 @@ cases! {
     foreign_cursor_is_refused
     a_prefix_stands_for_one_session
     provider_id_resolves_session
+    exact_provider_id_wins_over_many
     a_prefix_of_several_is_ambiguous
     a_whole_id_is_never_ambiguous
     a_prefix_is_taken_literally
@@ -287,6 +288,14 @@ fn provider_id_resolves_session(mut world: World) {
     // A session that fits in both ways is one session.
     provided(&world, "same", "same-as-ours");
     assert_eq!(resolved(&world, "sam"), "same");
+}
+
+fn exact_provider_id_wins_over_many(world: World) {
+    for number in 0..30 {
+        provided(&world, &format!("longer-{number}"), &format!("c0ffee-{number}"));
+    }
+    provided(&world, "exact", "c0ffee");
+    assert_eq!(resolved(&world, "c0ffee"), "exact");
 }
 
 fn a_prefix_of_several_is_ambiguous(world: World) {

@@ -5,14 +5,16 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 
-use event::Cost;
+use event::{Cost, Event};
 use rusqlite::Connection;
 
 use super::page::key;
+use super::rebuild::RebuildReport;
 use super::row::{RowKey, SEQ_MAX, read_session, session_columns};
 use super::{BodyDecoder, CatalogueTx, fault};
 use crate::prepare::json_size;
-use crate::store::{CheckFinding, Direction, SeqRange, SessionRow, StoreReader};
+use crate::recovery::{LostPlace, Recovery, is_stand_in, place_events};
+use crate::store::{BrokenEvent, CheckFinding, Direction, SeqRange, SessionRow, StoreReader};
 use crate::{Damage, StorageError};
 
 /// Faults of SQLite's own integrity check that are listed one by one.
@@ -21,16 +23,22 @@ const FAULTS_MAX: u32 = 100;
 const REBUILT: &str = "the database is made anew from what can be read";
 const KEPT: &str = "its place is kept, and shown as unknown; what is left of it is set aside";
 const FOUND_AGAIN: &str = "found again in the bytes of the file";
+const RETOLD: &str = "taken back from the originals";
+const READ_AGAIN: &str = "removed; the source is read again, and nothing of it is recorded twice";
 const RECOUNTED: &str = "the session is counted again";
 const REMOVED: &str = "removed";
 const RESTORE: &str = "restore the journal from a backup";
 
-/// Marks the findings about events that a repair has found again: those that are not `gone`.
-pub(crate) fn mark_recovered(findings: &mut [CheckFinding], gone: &[Damage]) {
+/// Marks the findings about events that a repair has found again: those that are not gone.
+pub(crate) fn mark_recovered(findings: &mut [CheckFinding], report: &RebuildReport) {
     let place = |damage: &Damage| (damage.session_id.clone(), damage.seq);
-    let gone: HashSet<_> = gone.iter().map(place).collect();
+    let gone: HashSet<_> = report.gone.iter().map(place).collect();
+    let retold: HashSet<_> = report.retold.iter().map(place).collect();
     for finding in findings.iter_mut().filter(|finding| finding.remedy == KEPT) {
-        if !gone.contains(&place(&finding.damage)) {
+        let place = place(&finding.damage);
+        if retold.contains(&place) {
+            finding.remedy = RETOLD;
+        } else if !gone.contains(&place) {
             finding.remedy = FOUND_AGAIN;
         }
     }
@@ -41,13 +49,19 @@ pub(super) struct Recount {
     pub row: SessionRow,
     /// The damaged events.
     pub damages: Vec<Damage>,
+    /// Events that stand in for lost ones.
+    pub stand_ins: Vec<Event>,
     /// Whether positions rise with `seq`, copies in a fork left out.
     pub is_ordered: bool,
 }
 
 impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
-    /// Verifies everything and returns the damage.
-    pub(crate) fn examine(&self) -> Result<Vec<CheckFinding>, StorageError> {
+    /// Verifies everything and returns the damage. Events that an earlier repair gave up count as
+    /// damage if `recovery` can tell them again.
+    pub(crate) fn examine(
+        &self,
+        recovery: Option<&dyn Recovery>,
+    ) -> Result<Vec<CheckFinding>, StorageError> {
         let mut findings = Vec::new();
         for why in self.faults()? {
             findings.push(finding(self.damage(why), REBUILT));
@@ -57,7 +71,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         while let Some(row) = self.session_above(last)? {
             last = row.number;
             known.insert(row.number);
-            self.examine_session(&row, &mut findings)?;
+            self.examine_session(&row, recovery, &mut findings)?;
         }
         // Their events may be whole, but no listing leads to them.
         for session in self.sessions_of_events()?.difference(&known) {
@@ -66,6 +80,10 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         }
         for damage in self.wrong_tails()? {
             findings.push(finding(damage, REBUILT));
+        }
+        for source in self.unreadable_sources()? {
+            let why = format!("how far the source `{source}` was read cannot be read");
+            findings.push(finding(self.damage(why), READ_AGAIN));
         }
         for digest in self.unused_payloads()? {
             let why = format!("no event has the payload {}", crate::name::hex(&digest));
@@ -77,6 +95,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
     fn examine_session(
         &self,
         row: &SessionRow,
+        recovery: Option<&dyn Recovery>,
         findings: &mut Vec<CheckFinding>,
     ) -> Result<(), StorageError> {
         let at_session =
@@ -90,6 +109,15 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             findings.push(finding(at_session("its counters do not fit its events"), RECOUNTED));
         }
         findings.extend(recount.damages.into_iter().map(|damage| finding(damage, KEPT)));
+        if let Some(recovery) = recovery.filter(|_| !recount.stand_ins.is_empty()) {
+            let places: Vec<LostPlace> =
+                recount.stand_ins.iter().map(LostPlace::of_stand_in).collect();
+            let recorded = self.ids(row.number, 0)?;
+            let placed = place_events(&recorded, &places, recovery.events_of(&row.id));
+            for event in recount.stand_ins.iter().filter(|event| placed.contains_key(&event.seq)) {
+                findings.push(finding(self.given_up(event).damage, RETOLD));
+            }
+        }
         // A session that inherits nothing does not need its parent, which may have been deleted.
         if let Some(parent) = row.parent.as_ref().filter(|_| row.base_seq > 0) {
             match self.session(&parent.session_id)? {
@@ -113,7 +141,12 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             cost: Cost::ZERO,
             ..row.clone()
         };
-        let mut recount = Recount { row: uncounted, damages: Vec::new(), is_ordered: true };
+        let mut recount = Recount {
+            row: uncounted,
+            damages: Vec::new(),
+            stand_ins: Vec::new(),
+            is_ordered: true,
+        };
         let (mut from, mut last_position) = (1, 0);
         loop {
             let range = SeqRange { from, to: SEQ_MAX, order: Direction::OldestFirst };
@@ -137,6 +170,9 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
                         }
                         let size = json_size(&event.draft);
                         recount.row.apply_event(&event.draft, stored.seq, stored.position, size);
+                        if is_stand_in(&event) {
+                            recount.stand_ins.push(event);
+                        }
                     }
                     Err(broken) => recount.damages.push(broken.damage),
                 }
@@ -190,6 +226,34 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
             }
         }
         Ok(damages)
+    }
+
+    /// The damage of an event that an earlier repair gave up.
+    pub(super) fn given_up(&self, stand_in: &Event) -> Box<BrokenEvent> {
+        let damage = Damage {
+            session_id: Some(stand_in.session_id.clone()),
+            seq: Some(stand_in.seq),
+            ..self.damage("an earlier repair gave it up".to_owned())
+        };
+        Box::new(BrokenEvent { damage, bytes: Vec::new() })
+    }
+
+    /// Lists the sources with a row that is no text.
+    fn unreadable_sources(&self) -> Result<Vec<String>, StorageError> {
+        let unreadable =
+            self.db.prepare("SELECT source_id, position FROM source").and_then(|mut sql| {
+                let mut rows = sql.query([])?;
+                let mut unreadable = Vec::new();
+                while let Some(row) = rows.next()? {
+                    let texts = [row.get_ref(0)?, row.get_ref(1)?];
+                    if texts.iter().any(|text| text.as_str().is_err()) {
+                        let bytes = texts[0].as_bytes().unwrap_or_default();
+                        unreadable.push(String::from_utf8_lossy(bytes).into_owned());
+                    }
+                }
+                Ok(unreadable)
+            });
+        Ok(self.despite_damage(unreadable.map(Some))?.unwrap_or_default())
     }
 
     fn unused_payloads(&self) -> Result<Vec<[u8; 32]>, StorageError> {

@@ -14,7 +14,7 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
 /// The page size. Measured on recorded sessions: reading and file size are as good as with larger
 /// pages, and a commit of a single event still writes little.
-const PAGE_BYTES: u32 = 8_192;
+pub(super) const PAGE_BYTES: u32 = 8_192;
 
 /// The size that the WAL file keeps when it begins anew.
 const WAL_IDLE_BYTES: u32 = 4 * 1024 * 1024;
@@ -93,11 +93,27 @@ pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
+/// Opens a connection that reads the file as it is: without locks, without its write-ahead log, and
+/// without writing anything beside it. Nothing may change the file meanwhile.
+pub(crate) fn immutable(file: &Path) -> rusqlite::Result<Connection> {
+    // In a URI these characters mean something.
+    let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
+    prepare(db)
+}
+
 fn connect(file: &Path) -> rusqlite::Result<Connection> {
     // No URI: a path that begins with `file:` is still a path. No creation: the caller creates the
     // file with private permissions. No mutex: a connection has one owner at a time.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(file, flags)?;
+    prepare(Connection::open_with_flags(file, flags)?)
+}
+
+/// Settings of every connection.
+fn prepare(db: Connection) -> rusqlite::Result<Connection> {
     // Our own lock keeps our processes apart; the timeout is for other tools on the file.
     db.busy_timeout(LOCK_WAIT_MAX)?;
     // Sorts are small, and their texts must not be left in a temporary file.

@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::bare_file::BareFile;
 use super::fault;
+use super::mend::is_header_damaged;
 use crate::{OpenError, StorageError, folder};
 
 /// The format this program writes: the number of the last migration.
@@ -24,18 +25,19 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0005_tails.sql"),
 ];
 
-/// CRC-32 over the text of the schema in this format. SQLite reads all rows by this text, which
+/// CRC-32 over the text of the schema in this format. Every further migration changes that text, so
+/// that it tells the format where the number in the header is damaged. SQLite reads all rows by this text, which
 /// stands in the file, so a flipped byte in it has to be noticed before anything else is read.
 const SCHEMA_SUM: u32 = 0x2943_7665;
 
 /// Tells our databases from those of other programs: "HNSD".
-const APPLICATION_ID: u32 = 0x484E_5344;
+pub(super) const APPLICATION_ID: u32 = 0x484E_5344;
 
 /// The first bytes of every SQLite file.
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const HEADER_LEN: usize = 100;
-const USER_VERSION_AT: usize = 60;
-const APPLICATION_ID_AT: usize = 68;
+pub(super) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+pub(super) const HEADER_LEN: usize = 100;
+pub(super) const USER_VERSION_AT: usize = 60;
+pub(super) const APPLICATION_ID_AT: usize = 68;
 
 /// What the file header says, before SQLite opens the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +83,9 @@ pub(super) fn inspect_file(
         return Err(fault::corrupt(store, file, "it belongs to another program".to_owned()));
     }
     check_format(file, format)?;
+    if is_header_damaged(&header) {
+        return Err(fault::corrupt(store, file, "its header is damaged".to_owned()));
+    }
     Ok(FoundDatabase::Format(format))
 }
 
@@ -96,6 +101,11 @@ pub(super) fn migrate(
     check_format(file, format)?;
     if format == FORMAT {
         return require_schema(store, file, db);
+    }
+    // Every format has a schema of its own, so the number in the header is damaged.
+    if format > 0 && schema_sum(db).map_err(failed)? == SCHEMA_SUM {
+        let why = format!("it says format {format} and has the schema of format {FORMAT}");
+        return Err(fault::corrupt(store, file, why));
     }
     // A new database has nothing to restore.
     if format > 0 {
@@ -146,7 +156,11 @@ fn check_format(file: &Path, found: u32) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn require_schema(store: &'static str, file: &Path, db: &Connection) -> Result<(), OpenError> {
+pub(super) fn require_schema(
+    store: &'static str,
+    file: &Path,
+    db: &Connection,
+) -> Result<(), OpenError> {
     let sum = schema_sum(db).map_err(fault::open(store, file))?;
     if sum != SCHEMA_SUM {
         let why = format!("its schema is not that of format {FORMAT}");
@@ -155,7 +169,12 @@ fn require_schema(store: &'static str, file: &Path, db: &Connection) -> Result<(
     Ok(())
 }
 
-fn schema_sum(db: &Connection) -> rusqlite::Result<u32> {
+/// Whether a sum is that of the schema in the present format.
+pub(super) fn is_our_schema(sum: u32) -> bool {
+    sum == SCHEMA_SUM
+}
+
+pub(super) fn schema_sum(db: &Connection) -> rusqlite::Result<u32> {
     let mut sum = crc32fast::Hasher::new();
     // SQLite's own tables are left out: a tool may have run `ANALYZE`.
     let mut sql = db.prepare(

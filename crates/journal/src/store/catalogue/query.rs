@@ -84,7 +84,7 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
                  UNION \
                  SELECT number FROM (SELECT number FROM session \
                      WHERE provider_session_id >= ?1 AND provider_session_id < ?2 LIMIT ?3)) \
-             ORDER BY number LIMIT ?3"
+             ORDER BY provider_session_id IS NOT ?1, number LIMIT ?3"
         );
         // SQLite sorts every blob behind every text, so an empty blob bounds all texts.
         let behind = prefix_successor(prefix).map_or(Value::Blob(Vec::new()), Value::Text);
@@ -139,7 +139,8 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {
         const SQL: &str = "SELECT position FROM source WHERE source_id = ?1";
-        self.query_one(SQL, [source_id], |row| row.get(0))
+        let read = |row: &Row<'_>| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned));
+        Ok(self.query_one(SQL, [source_id], read)?.flatten())
     }
 
     fn sources(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), StorageError> {
@@ -148,7 +149,13 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
             let mut select = self.db.prepare_cached("SELECT source_id, position FROM source")?;
             let mut rows = select.query([])?;
             while let Some(row) = rows.next()? {
-                show(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                // A row that is no text is left out: its source is read again, and a repair removes
+                // it.
+                if let (Ok(source), Ok(position)) =
+                    (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str())
+                {
+                    show(source, position);
+                }
             }
             Ok(())
         };

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! table, through the b-tree ─► record in the bytes of the file ─► payload in the bytes of the file
+//!     ─► what it was read from
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,7 +17,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use event::payload::{SessionMode, SessionStarted};
-use event::{Draft, SessionId, Time};
+use event::{Draft, Event, EventId, SessionId, Time};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -29,8 +30,9 @@ use super::{
     BodyDecoder, Catalogue, CatalogueTx, Synchronous, connection, fault, migration, tails,
 };
 use crate::limit::{LOCK_WAIT_MAX, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
-use crate::lock::pause_for;
+use crate::lock::{WriterGuard, pause_for};
 use crate::prepare::json_size;
+use crate::recovery::{LostPlace, Recovery, is_stand_in, name_lost, place_events, salvage_event};
 use crate::store::quarantine::Quarantine;
 use crate::store::{
     BrokenEvent, Direction, EventRow, PackedEvent, ParentRow, SeqRange, SessionRow, StoreReader,
@@ -44,6 +46,17 @@ pub(crate) struct RepairTools<'a> {
     pub pack_all: &'a dyn Fn(&[&Draft]) -> Vec<PackedEvent>,
     /// Whether the name of a payload is the hash of these bytes.
     pub proves: &'a dyn Fn(&[u8; 32], &[u8]) -> bool,
+    /// Tells events again that are nowhere in the file.
+    pub recovery: Option<&'a dyn Recovery>,
+}
+
+/// What a repair could not copy, event by event.
+#[derive(Default)]
+pub(crate) struct RebuildReport {
+    /// Lost: an `unknown` event stands in for each.
+    pub gone: Vec<Damage>,
+    /// Told again by what they were read from.
+    pub retold: Vec<Damage>,
 }
 
 /// Pause between two tries while another process runs a checkpoint, which takes a good part of a
@@ -60,16 +73,14 @@ const PLAIN_TABLES: [(&str, &str); 5] = [
 ];
 
 impl Catalogue {
-    /// Replaces the content of the database by what can be read of it. Returns the damage of every
-    /// event that could not be recovered.
+    /// Replaces the content of the database by what can be read of it.
     pub(crate) fn rebuild(
         &self,
         bodies: impl BodyDecoder + Copy,
         tools: &RepairTools<'_>,
-    ) -> Result<Vec<Damage>, StorageError> {
+    ) -> Result<RebuildReport, StorageError> {
         let failed = fault::storage("repair", &self.file);
-        let turn = self.lock.acquire();
-        let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
+        let _turn = self.take_turn()?;
         self.require_in_place("repair")?;
         let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         migration::require_known_format(&self.file, &db)?;
@@ -83,7 +94,7 @@ impl Catalogue {
         let path = repaired_path(&self.file);
         // A repair that was killed may have left a half-built copy.
         remove_database(&path)?;
-        let (made, gone) = self.build_copy(&path, &db, &kept, bodies, tools)?;
+        let (made, report) = self.build_copy(&path, &db, &kept, bodies, tools)?;
         // The new content goes into the old file. A rename would leave other processes with the
         // damaged file open.
         let copied = Backup::new(&made, &mut db).and_then(|backup| backup.step(-1));
@@ -98,15 +109,21 @@ impl Catalogue {
         drop(payloads);
         // If a reader holds the checkpoint up, the new content stays in the WAL until the next.
         run_checkpoint(&db).map_err(failed)?;
-        Ok(gone)
+        Ok(report)
     }
 
     /// Removes the copy of a repair that was killed after it had replaced the content. The next
     /// check finds no damage, so no other repair would remove it.
     pub(crate) fn remove_leftovers(&self) -> Result<(), StorageError> {
-        let turn = self.lock.acquire();
-        let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
+        let _turn = self.take_turn()?;
         remove_unfinished_copies(&self.file)
+    }
+
+    /// Waits for the right to write.
+    fn take_turn(&self) -> Result<WriterGuard<'_>, StorageError> {
+        let failed = |why| StorageError::new("repair", &self.file, std::io::Error::other(why));
+        let lock = self.lock.as_ref().ok_or_else(|| failed("its disk cannot be written to"))?;
+        lock.acquire().map_err(|error| StorageError::new("repair", &self.file, error))
     }
 
     /// Checkpoints all of the WAL. Waits for readers and for checkpoints of other processes: a copy
@@ -139,7 +156,7 @@ impl Catalogue {
         kept: &Path,
         bodies: impl BodyDecoder + Copy,
         tools: &RepairTools<'_>,
-    ) -> Result<(Connection, Vec<Damage>), StorageError> {
+    ) -> Result<(Connection, RebuildReport), StorageError> {
         let failed = fault::storage("write", path);
         folder::open_private(path)?;
         // The backup API copies pages, so both databases need the same page size.
@@ -151,11 +168,11 @@ impl Catalogue {
             .map_err(|error| StorageError::new("create", path, error))?;
         let tx = new.transaction().map_err(&failed)?;
         let old =
-            CatalogueTx::new(self, old, bodies).map_err(fault::storage("read", &self.file))?;
+            CatalogueTx::damaged(self, old, bodies).map_err(fault::storage("read", &self.file))?;
         let written = CatalogueTx::new(self, &*tx, bodies).map_err(&failed)?;
-        let gone = Rebuild { old, kept, new: written, tools }.run()?;
+        let report = Rebuild { old, kept, new: written, tools }.run()?;
         tx.commit().map_err(&failed)?;
-        Ok((new, gone))
+        Ok((new, report))
     }
 }
 
@@ -172,6 +189,8 @@ struct LostEvent {
     key: RowKey,
     position: u64,
     broken: Box<BrokenEvent>,
+    /// What an earlier repair wrote in its place.
+    stand_in: Option<Event>,
 }
 
 /// Whole events that are written into the new database together.
@@ -197,10 +216,10 @@ impl EventBatch {
 }
 
 impl<B: BodyDecoder> Rebuild<'_, B> {
-    fn run(&self) -> Result<Vec<Damage>, StorageError> {
+    fn run(&self) -> Result<RebuildReport, StorageError> {
         // The order matters:
         //
-        //     whole events ─► carved events ─► stand-ins ─► counters ─► other tables
+        //     whole events ─► carved events ─► retold events, stand-ins ─► counters ─► other tables
         //
         // Whole events take their positions first, and counters are computed over everything that
         // was written.
@@ -212,7 +231,8 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         }
         // After all whole events: a carved record must not take a position that one of them has.
         let lost = self.carve_lost(lost)?;
-        self.fill_lost(&rows, &lost)?;
+        let retold = self.retell_lost(&rows, &lost)?;
+        let report = self.fill_lost(&rows, lost, retold)?;
         for row in rows.values() {
             let counted = self.new.recount(row)?.row;
             // A session without events keeps the counters of its row: there is nothing to count.
@@ -224,7 +244,7 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         }
         // After the events, which sightings refer to.
         PLAIN_TABLES.iter().try_for_each(|(table, columns)| self.copy_table(table, columns))?;
-        Ok(lost.into_iter().map(|lost| lost.broken.damage).collect())
+        Ok(report)
     }
 
     /// Collects every session that has a row, an entry in the index over ids, or events.
@@ -239,28 +259,50 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
             last = row.number;
             numbers.insert(row.number);
         }
-        numbers.into_iter().map(|number| Ok((number, self.session(number)?))).collect()
+        let mut rows = BTreeMap::new();
+        for number in numbers {
+            let mut row = self.session(number)?;
+            // Ids are unique in the table. A name that damage gave to two sessions is the first's.
+            if rows.values().any(|other: &SessionRow| other.id == row.id) {
+                row.id = salvaged_id(number);
+                self.old.names.borrow_mut().insert(number, row.id.clone());
+            }
+            rows.insert(number, row);
+        }
+        Ok(rows)
     }
 
     fn session(&self, number: u32) -> Result<SessionRow, StorageError> {
         if let Ok(Some(row)) = self.old.session_numbered(number) {
             return Ok(row);
         }
-        let id = self.old.session_id_of(number).ok().flatten().unwrap_or_else(|| {
-            SessionId::new(format!("salvaged-{number}")).expect("a name with nothing special")
-        });
+        let known = self.old.session_id_of(number).ok().flatten();
+        let id = known.clone().unwrap_or_else(|| salvaged_id(number));
         // Events are decoded with the id of their session, so the name that was made up has to be
         // known before the next read.
         self.old.names.borrow_mut().insert(number, id.clone());
         let mut row = SessionRow::new(number, &id, Time::EPOCH);
         let events = self.old.page(number, range_from(1))?;
         if let Some(first) = events.iter().find_map(|stored| stored.event.as_ref().ok()) {
+            if let Some(id) = self.retold_id(first).filter(|_| known.is_none()) {
+                self.old.names.borrow_mut().insert(number, id.clone());
+                row.id = id;
+            }
             // A fork begins behind what it inherits, so its first `seq` says how much that is.
             row.base_seq = first.seq - 1;
             row.created_at = first.created_at;
             row.parent = first.readable::<SessionStarted>().and_then(parent_of);
         }
         Ok(row)
+    }
+
+    /// The id of the session that an event was told in, from what it was read from.
+    fn retold_id(&self, event: &Event) -> Option<SessionId> {
+        let session = event.provider_session_id.as_ref()?;
+        // How capture names the sessions of an agent. Only a session that has the event counts.
+        let id = SessionId::new(format!("{}:{session}", event.provider)).ok()?;
+        let told = self.tools.recovery?.events_of(&id);
+        told.iter().any(|draft| draft.id == event.id).then_some(id)
     }
 
     /// Copies the whole events of a session, and returns the others.
@@ -274,9 +316,17 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
             let mut whole = EventBatch::default();
             for stored in page {
                 let key = RowKey::new(stored.session, stored.seq);
+                let position = stored.position;
                 match stored.event {
-                    Ok(event) => whole.push(key, stored.position, event.draft),
-                    Err(broken) => lost.push(LostEvent { key, position: stored.position, broken }),
+                    // What an earlier repair gave up may be told again now.
+                    Ok(event) if self.tools.recovery.is_some() && is_stand_in(&event) => {
+                        let (broken, stand_in) = (self.old.given_up(&event), Some(event));
+                        lost.push(LostEvent { key, position, broken, stand_in });
+                    }
+                    Ok(event) => whole.push(key, position, event.draft),
+                    Err(broken) => {
+                        lost.push(LostEvent { key, position, broken, stand_in: None });
+                    }
                 }
             }
             self.write_batch(whole)?;
@@ -285,6 +335,14 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
 
     /// Searches the bytes of the file for lost events, and returns those that are not there either.
     fn carve_lost(&self, lost: Vec<LostEvent>) -> Result<Vec<LostEvent>, StorageError> {
+        // What an earlier repair gave up is not in the file: the bytes have its stand-in.
+        let (mut given_up, lost): (Vec<_>, Vec<_>) =
+            lost.into_iter().partition(|lost| lost.stand_in.is_some());
+        given_up.extend(self.carve_damaged(lost)?);
+        Ok(given_up)
+    }
+
+    fn carve_damaged(&self, lost: Vec<LostEvent>) -> Result<Vec<LostEvent>, StorageError> {
         if lost.is_empty() {
             return Ok(lost);
         }
@@ -335,18 +393,57 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         Ok(left)
     }
 
-    /// Writes an `unknown` event in place of every event that is lost for good.
-    fn fill_lost(
+    /// Finds lost events in what they were read from.
+    fn retell_lost(
         &self,
         rows: &BTreeMap<u32, SessionRow>,
         lost: &[LostEvent],
-    ) -> Result<(), StorageError> {
-        let told = self.positions_of(lost);
-        for LostEvent { key, position, broken } in lost {
-            let (key, position) = (*key, *position);
+    ) -> Result<HashMap<RowKey, Draft>, StorageError> {
+        let mut retold = HashMap::new();
+        let Some(recovery) = self.tools.recovery else { return Ok(retold) };
+        let mut by_session: BTreeMap<u32, Vec<LostPlace>> = BTreeMap::new();
+        for lost in lost {
+            by_session.entry(lost.key.session()).or_default().push(self.lost_place(lost));
+        }
+        for (number, places) in by_session {
+            let recorded = self.new.ids(number, 0)?;
+            let told = recovery.events_of(&rows[&number].id);
+            for (seq, draft) in place_events(&recorded, &places, told) {
+                // Ids are unique in the table: the event may stand in another session by now.
+                if self.new.locate(&draft.id)?.is_none() {
+                    retold.insert(RowKey::new(number, seq), draft);
+                }
+            }
+        }
+        Ok(retold)
+    }
+
+    fn lost_place(&self, lost: &LostEvent) -> LostPlace {
+        if let Some(event) = &lost.stand_in {
+            return LostPlace::of_stand_in(event);
+        }
+        const SQL: &str = "SELECT id FROM event INDEXED BY event_ids WHERE pk = ?1";
+        let id = self.old.query_one(SQL, [lost.key.0], |row| row.get::<_, [u8; 16]>(0));
+        // A damaged index says nothing, and the order has to do.
+        let id = id.ok().flatten().and_then(|id| EventId::from_bytes(id).ok());
+        LostPlace { seq: lost.key.seq(), id }
+    }
+
+    /// Writes lost events that were told again, and an `unknown` event in place of every other.
+    fn fill_lost(
+        &self,
+        rows: &BTreeMap<u32, SessionRow>,
+        lost: Vec<LostEvent>,
+        mut retold: HashMap<RowKey, Draft>,
+    ) -> Result<RebuildReport, StorageError> {
+        let told = self.positions_of(&lost);
+        let mut report = RebuildReport::default();
+        for lost in lost {
+            let LostEvent { key, position, ref broken, .. } = lost;
             let row = &rows[&key.session()];
+            let retold = retold.remove(&key);
             // What is left of the row may still help a user with a hex editor.
-            if !broken.bytes.is_empty() {
+            if !broken.bytes.is_empty() && retold.is_none() {
                 let name = format!("session-{}-event-{}", key.session(), key.seq());
                 self.tools.quarantine.keep(Path::new(&name), &broken.bytes)?;
             }
@@ -356,12 +453,25 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
                 Some(position) => position,
                 None => self.free_position(key)?,
             };
-            let event = crate::read::salvage_event(&row.id, key.seq(), row.created_at, broken);
+            let is_retold = retold.is_some();
             let mut alone = EventBatch::default();
-            alone.push(key, position, event.draft);
+            alone.push(key, position, retold.unwrap_or_else(|| self.stand_in(row, &lost)));
             self.write_batch(alone)?;
+            let damages = if is_retold { &mut report.retold } else { &mut report.gone };
+            damages.push(lost.broken.damage);
         }
-        Ok(())
+        Ok(report)
+    }
+
+    fn stand_in(&self, row: &SessionRow, lost: &LostEvent) -> Draft {
+        if let Some(event) = &lost.stand_in {
+            return event.draft.clone();
+        }
+        let seq = lost.key.seq();
+        let mut draft = salvage_event(&row.id, seq, row.created_at, &lost.broken).draft;
+        // A later repair may be able to tell it again, and needs to know what it was.
+        name_lost(&mut draft, self.lost_place(lost).id);
+        draft
     }
 
     /// Reads the positions of lost events from the index, as far as it is whole.
@@ -442,8 +552,12 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
         let columns = select.column_count();
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
-            let values: Vec<Value> =
-                (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+            // A row with a value that cannot be read is left out: those behind it are whole.
+            let Ok(values): rusqlite::Result<Vec<Value>> =
+                (0..columns).map(|column| row.get(column)).collect()
+            else {
+                continue;
+            };
             match insert.execute(params_from_iter(values)) {
                 // A row that violates the constraints of its table is damaged.
                 Err(error) if fault::is_refused(&error) => {}
@@ -471,6 +585,11 @@ pub(crate) fn remove_unfinished_copies(file: &Path) -> Result<(), StorageError> 
 /// The path of the new database.
 fn repaired_path(file: &Path) -> PathBuf {
     with_ending(file, ".repaired")
+}
+
+/// The id of a session whose own is lost.
+fn salvaged_id(number: u32) -> SessionId {
+    SessionId::new(format!("salvaged-{number}")).expect("a name with nothing special")
 }
 
 fn range_from(seq: u64) -> SeqRange {
@@ -511,7 +630,8 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
     path.into()
 }
 
-fn remove_database(path: &Path) -> Result<(), StorageError> {
+/// Removes a database and the files that SQLite keeps beside it.
+pub(crate) fn remove_database(path: &Path) -> Result<(), StorageError> {
     // `-journal` is the rollback journal of a file that is not in WAL mode yet.
     for ending in ["", "-journal", "-wal", "-shm"] {
         let path = with_ending(path, ending);

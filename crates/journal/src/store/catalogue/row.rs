@@ -163,8 +163,8 @@ pub(super) fn read_session(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionR
             mode: SessionMode::from(row.get_ref(3)?.as_str()?),
             seq: number(row, 4)?,
             event_id: row.get::<_, Option<[u8; 16]>>(5)?.map(event_id(5)).transpose()?,
-            label: row.get(6)?,
-            reason: row.get(7)?,
+            label: shown(row, 6)?,
+            reason: shown(row, 7)?,
             depth: row.get(8)?,
         }),
     };
@@ -180,14 +180,20 @@ pub(super) fn read_session(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionR
         cost: Cost::from_nanos(row.get(14)?),
         created_at: time(row, 15)?,
         last_at: time(row, 17)?,
-        provider: row.get(19)?,
-        provider_session_id: row.get(20)?,
-        agent: row.get(21)?,
-        model: row.get(22)?,
-        cwd: row.get(23)?,
-        project: row.get(24)?,
-        title: row.get(25)?,
+        provider: shown(row, 19)?.unwrap_or_default(),
+        provider_session_id: shown(row, 20)?,
+        agent: shown(row, 21)?,
+        model: shown(row, 22)?,
+        cwd: shown(row, 23)?,
+        project: shown(row, 24)?,
+        title: shown(row, 25)?,
     })
+}
+
+/// Reads a text that is shown and leads to nothing. One damaged byte in it must not hide the session.
+fn shown(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    let bytes = row.get_ref(column)?.as_bytes_or_null()?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// The columns of [`SightingRow`], in the order [`read_sighting`] expects.

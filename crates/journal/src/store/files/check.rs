@@ -51,6 +51,8 @@ impl FilesStore {
         if repair && !examined.outdated.is_empty() {
             self.repair().map_err(|error| StorageError::new("repair", &self.dir, error))?;
             examined.outdated.iter_mut().for_each(|finding| finding.repaired = true);
+            // The rebuild may have taken events in whose payloads the old catalogue did not know.
+            examined.orphans = self.unused_payloads()?;
         }
         for path in &examined.orphans {
             if repair {
@@ -100,14 +102,22 @@ impl FilesStore {
         for damage in LedgerState::read(&self.ledger, 0)?.damages {
             examined.find(damage, "left where it is");
         }
+        examined.orphans = self.unused_payloads()?;
+        Ok(examined)
+    }
+
+    /// Lists the payload files that no event of the catalogue uses.
+    fn unused_payloads(&self) -> Result<Vec<PathBuf>, StorageError> {
+        let tx = self.catalogue.read(LineBodies::new(self))?;
+        let mut unused = Vec::new();
         for digest in self.payloads.list()? {
             // A name that is no digest belongs to no event either.
             let known = digest_from_hex(&digest).map(|digest| tx.has_payload(&digest));
             if !known.transpose()?.unwrap_or(false) {
-                examined.orphans.push(self.payloads.path(&digest));
+                unused.push(self.payloads.path(&digest));
             }
         }
-        Ok(examined)
+        Ok(unused)
     }
 
     /// Reports rows of a session that are damaged although their lines are whole.

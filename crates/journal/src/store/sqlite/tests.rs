@@ -339,7 +339,7 @@ fn newer_format_stops_open_writer() {
     assert!(why.ends_with("was written in format 99; this program reads up to 5"), "{why}");
     assert_eq!(count(&bench.file(), "event"), 1);
     bench.tamper("UPDATE event SET checksum = 1");
-    bench.store.check(true).unwrap_err();
+    bench.store.check(true, None).unwrap_err();
     assert!(!bench.dir.path().join("quarantine").exists());
 }
 
@@ -361,7 +361,7 @@ fn long_wal_begins_anew() {
     }
     let file = bench.file().metadata().unwrap().len();
     assert!(file > 32 * 1024 * 1024, "{file} bytes were copied");
-    assert_eq!(bench.store.check(false).unwrap(), []);
+    assert_eq!(bench.store.check(false, None).unwrap(), []);
 }
 
 /// The database that format 1 left behind.

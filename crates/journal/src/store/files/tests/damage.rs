@@ -42,7 +42,7 @@ fn torn_last_line_is_quarantined() {
     assert_eq!(fs::read(&path).unwrap(), whole);
     let kept = opened.quarantine.list().unwrap();
     assert_eq!(fs::read(&kept[0]).unwrap(), torn);
-    let found = opened.check(false).unwrap();
+    let found = opened.check(false, None).unwrap();
     let told = found.iter().find(|finding| finding.damage.file == path).unwrap();
     assert_eq!((told.repaired, told.damage.line), (true, Some(7)));
     assert_eq!(told.damage.byte, Some(whole.len() as u64));
@@ -79,7 +79,7 @@ fn bad_line_keeps_its_place() {
         assert!(broken.bytes.starts_with(b"{\"id\""));
         assert_eq!(stored[0].position, 3);
         drop(reader);
-        let found = opened.check(true).unwrap();
+        let found = opened.check(true, None).unwrap();
         assert!(found.iter().any(|finding| finding.damage.line == Some(4)), "{found:?}");
         drop(opened);
         let journal = open(dir.path());
@@ -134,7 +134,7 @@ fn shortened_file_is_read_again() {
     fs::write(&path, &text[..starts(&text)[4]]).unwrap();
     let opened = store(dir.path());
     assert_eq!(shape(&opened, "a"), ["1", "2", "3"]);
-    assert!(opened.check(false).unwrap().iter().any(|finding| finding.damage.file == path));
+    assert!(opened.check(false, None).unwrap().iter().any(|finding| finding.damage.file == path));
     drop(opened);
     let journal = open(dir.path());
     append(&journal, "a", 21..=21);
@@ -150,7 +150,7 @@ fn a_missing_file_costs_its_session() {
     let opened = store(dir.path());
     assert_eq!(shape(&opened, "a"), ["1!", "2!", "3!", "4!", "5!"]);
     assert_eq!(shape(&opened, "b"), ["1", "2", "3", "4", "5"]);
-    assert!(!opened.check(false).unwrap().is_empty());
+    assert!(!opened.check(false, None).unwrap().is_empty());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_damaged_payload_costs_its_event() {
     fs::write(&payload, b"nothing").unwrap();
     let opened = store(dir.path());
     assert_eq!(shape(&opened, "a"), ["1", "2", "3", "4!"]);
-    let found = opened.check(false).unwrap();
+    let found = opened.check(false, None).unwrap();
     assert!(found.iter().any(|finding| finding.damage.file == payload), "{found:?}");
     fs::remove_file(&payload).unwrap();
     assert_eq!(shape(&opened, "a"), ["1", "2", "3", "4!"]);
@@ -178,11 +178,11 @@ fn a_damaged_payload_costs_its_event() {
 fn a_sound_journal_has_no_findings() {
     let dir = private_dir();
     let journal = furnished(dir.path());
-    assert_eq!(store(dir.path()).check(false).unwrap(), []);
+    assert_eq!(store(dir.path()).check(false, None).unwrap(), []);
     drop(journal);
     let opened = store(dir.path());
-    assert_eq!(opened.check(false).unwrap(), []);
-    assert_eq!(opened.check(true).unwrap(), []);
+    assert_eq!(opened.check(false, None).unwrap(), []);
+    assert_eq!(opened.check(true, None).unwrap(), []);
 }
 
 #[test]
@@ -194,11 +194,11 @@ fn wrong_row_is_repaired() {
         db.execute("DELETE FROM event WHERE position = 3", []).unwrap();
     }
     let opened = store(dir.path());
-    assert!(opened.check(false).unwrap().iter().any(|finding| !finding.repaired));
+    assert!(opened.check(false, None).unwrap().iter().any(|finding| !finding.repaired));
     assert_ne!(render(&opened), expected);
-    assert!(opened.check(true).unwrap().iter().any(|finding| finding.repaired));
+    assert!(opened.check(true, None).unwrap().iter().any(|finding| finding.repaired));
     assert_same(&render(&opened), &expected, "repaired");
-    assert_eq!(opened.check(false).unwrap(), []);
+    assert_eq!(opened.check(false, None).unwrap(), []);
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn unused_payloads_are_quarantined() {
     let orphan = dir.path().join("payloads").join(format!("{}.zst", "ab".repeat(32)));
     fs::write(&orphan, b"x").unwrap();
     let opened = store(dir.path());
-    assert_eq!(opened.check(false).unwrap().len(), 1);
+    assert_eq!(opened.check(false, None).unwrap().len(), 1);
     assert!(orphan.exists());
-    opened.check(true).unwrap();
+    opened.check(true, None).unwrap();
     assert!(!orphan.exists());
     assert_eq!(opened.quarantine.list().unwrap().len(), 1);
 }
@@ -254,13 +254,13 @@ fn wrong_tails_are_rebuilt() {
     append(&journal, "a", 1..=600);
     drop(journal);
     let opened = store(dir.path());
-    assert_eq!(opened.check(false).unwrap(), []);
+    assert_eq!(opened.check(false, None).unwrap(), []);
     let db = rusqlite::Connection::open(opened.catalogue.file()).unwrap();
     db.execute_batch("UPDATE tails SET bytes = zeroblob(2048)").unwrap();
-    let told = opened.check(true).unwrap();
+    let told = opened.check(true, None).unwrap();
     assert_eq!(told.len(), 1);
     assert!(told[0].repaired && told[0].damage.why.contains("tails"), "{told:?}");
-    assert_eq!(opened.check(false).unwrap(), []);
+    assert_eq!(opened.check(false, None).unwrap(), []);
     let noted: i64 = db.query_row("SELECT count(*) FROM tails", [], |row| row.get(0)).unwrap();
     assert_eq!(noted, 1);
 }

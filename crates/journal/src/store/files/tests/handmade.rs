@@ -122,7 +122,7 @@ fn duplicate_line_is_reported() {
     let last = text.lines().last().unwrap();
     fs::write(&path, format!("{text}{last}\n")).unwrap();
     let store = store(dir.path());
-    let found = store.check(false).unwrap();
+    let found = store.check(false, None).unwrap();
     assert!(found.iter().any(|finding| finding.damage.line == Some(4)), "{found:?}");
     drop(store);
     assert_lasting(dir.path());
@@ -155,7 +155,7 @@ fn other_files_are_reported() {
     fs::write(sessions.join("garbage.jsonl"), "no event\n").unwrap();
     fs::write(sessions.join("other name.jsonl"), plain("mine", 1)).unwrap();
     let store = store(dir.path());
-    let found = store.check(false).unwrap();
+    let found = store.check(false, None).unwrap();
     let names = ["notes.txt", "garbage.jsonl", "other name.jsonl"];
     for name in names {
         assert!(found.iter().any(|finding| finding.damage.file.ends_with(name)), "{name}");

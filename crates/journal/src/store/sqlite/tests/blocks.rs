@@ -33,7 +33,7 @@ fn block_unpacks_event_by_event() {
         let line = render(&reader.events(1, range).unwrap());
         assert_eq!(line, [&*alone.render()[seq as usize - 1]]);
     }
-    assert_eq!(together.store.check(false).unwrap(), []);
+    assert_eq!(together.store.check(false, None).unwrap(), []);
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn damaged_block_keeps_places() {
     assert!((2..60).contains(&lost), "{lost} of {}", whole.len());
     assert!(damaged.iter().zip(&whole).all(|(line, right)| line == right
         || line.ends_with("broken: the checksum of its payload does not fit")));
-    assert_eq!(bench.store.check(true).unwrap().len(), lost);
+    assert_eq!(bench.store.check(true, None).unwrap().len(), lost);
     assert_eq!(bench.render().len(), whole.len());
-    assert_eq!(bench.store.check(false).unwrap(), []);
+    assert_eq!(bench.store.check(false, None).unwrap(), []);
 }
 
 /// The bytes that texts take, in rows and in blocks.

@@ -11,7 +11,7 @@ impl Bench {
             let repaired = if finding.repaired { "; repaired" } else { "" };
             format!("{place}{}: {}{repaired}", finding.damage.why, finding.remedy)
         };
-        self.store.check(repair).unwrap().iter().map(line).collect()
+        self.store.check(repair, None).unwrap().iter().map(line).collect()
     }
 
     pub(super) fn quarantined(&self) -> Vec<String> {
@@ -79,6 +79,130 @@ fn sound_journal_has_no_findings() {
     bench.delete("two");
     assert_eq!(bench.check(true), [""; 0]);
     assert!(!bench.dir.path().join("quarantine").exists());
+}
+
+/// Damages a copy of the file, opens it for a repair and repairs it.
+fn mend(bench: &Bench, damage: impl Fn(&mut Vec<u8>)) -> Bench {
+    let mut bytes = bench.bytes();
+    damage(&mut bytes);
+    let dir = private_dir();
+    std::fs::write(dir.path().join(FILE_NAME), bytes).unwrap();
+    let store = SqliteStore::open_to_repair(dir.path(), Durability::Relaxed).unwrap();
+    let mended = Bench { dir, store, sessions: Vec::new(), tail: 0 };
+    mended.check(true);
+    mended
+}
+
+#[test]
+fn every_byte_of_the_header_can_be_mended() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a", "b", "c"]);
+    let whole = bench.render();
+    for place in 0..100 {
+        for mask in [0x01, 0x80, 0xff] {
+            let mended = mend(&bench, |bytes| bytes[place] ^= mask);
+            assert_eq!(mended.render(), whole, "byte {place} with {mask:#x}");
+        }
+    }
+}
+
+#[test]
+fn cut_file_keeps_what_is_before_its_end() {
+    let mut bench = Bench::new();
+    let mut noise = Noise(7);
+    for number in 0..60 {
+        let text = noise.text(9_000);
+        bench.append(&format!("session {number}"), &[&text]);
+    }
+    let readable = |mended: &Bench| {
+        let page = mended.store.reader().unwrap().positions(ALL).unwrap();
+        page.iter()
+            .filter(|stored| stored.event.as_ref().is_ok_and(|event| event.kind != Kind::Unknown))
+            .count()
+    };
+    for percent in [99, 90, 50] {
+        let mended = mend(&bench, |bytes| bytes.truncate(bytes.len() * percent / 100));
+        let left = readable(&mended);
+        assert!(left > 60 * percent / 100 - 12, "{left} of 60 events are left of {percent} %");
+        assert_eq!(mended.check(false).iter().filter(|line| !line.contains("repaired")).count(), 0);
+    }
+}
+
+#[test]
+fn newer_format_is_left_alone() {
+    let bench = Bench::new();
+    bench.tamper("CREATE TABLE news (a TEXT) STRICT; PRAGMA user_version = 99");
+    let dir = private_dir();
+    std::fs::write(dir.path().join(FILE_NAME), bench.bytes()).unwrap();
+    let refused = SqliteStore::open_to_repair(dir.path(), Durability::Relaxed);
+    assert!(matches!(refused, Err(OpenError::NewerFormat { found: 99, .. })));
+    assert_eq!(std::fs::read(dir.path().join(FILE_NAME)).unwrap(), bench.bytes());
+}
+
+#[test]
+fn position_that_is_no_text_is_left_out() {
+    let mut bench = Bench::new();
+    bench.append("one", &["x"; 9]);
+    bench.fill_small_tables();
+    bench.tamper(
+        "UPDATE source SET position = CAST(x'ff31' AS TEXT) WHERE source_id = '/home/dev/3'",
+    );
+    let listed = |bench: &Bench| {
+        let mut listed = Vec::new();
+        let reader = bench.store.reader().unwrap();
+        reader.sources(&mut |source, _| listed.push(source.to_owned())).unwrap();
+        assert_eq!(reader.source("/home/dev/3").unwrap(), None);
+        listed.len()
+    };
+    assert_eq!(listed(&bench), 8);
+    let found = bench.check(false);
+    assert!(found[0].starts_with("how far the source `/home/dev/3` was read"), "{found:?}");
+    bench.check(true);
+    assert_eq!(bench.check(false), [""; 0]);
+    assert_eq!(listed(&bench), 8);
+}
+
+#[test]
+fn title_that_is_no_text_hides_no_session() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a"]);
+    bench.tamper("UPDATE session SET title = CAST(x'61ff' AS TEXT)");
+    let rows = bench.store.reader().unwrap().sessions(None, 10).unwrap();
+    assert_eq!(rows[0].title.as_deref(), Some("a\u{FFFD}"));
+}
+
+/// Tells every event of one session again.
+struct Teller(Vec<Draft>);
+
+impl Recovery for Teller {
+    fn events_of(&self, session: &SessionId) -> Vec<Draft> {
+        self.0.iter().filter(|draft| draft.session_id == *session).cloned().collect()
+    }
+}
+
+#[test]
+fn lost_events_are_told_again_in_their_places() {
+    let mut bench = Bench::new();
+    let told = bench.changes("one", &["a", "b", "c", "d"]);
+    bench.store.begin().unwrap().apply(&told).unwrap();
+    let whole = bench.render();
+    let teller = Teller(told.events.iter().map(|row| (*row.draft).clone()).collect());
+    let damage = "UPDATE event SET body = x'00' WHERE pk & 0xFFFFFFFF = 2; \
+                  DELETE FROM event WHERE pk & 0xFFFFFFFF = 3";
+    bench.tamper(damage);
+    let found = bench.store.check(true, Some(&teller)).unwrap();
+    assert!(found.iter().all(|finding| finding.remedy == "taken back from the originals"));
+    assert_eq!(bench.render(), whole);
+    assert_eq!(bench.check(false), [""; 0]);
+    // What a repair without originals gave up comes back with them.
+    bench.tamper(damage);
+    bench.check(true);
+    assert_ne!(bench.render(), whole);
+    let found = bench.store.check(false, Some(&teller)).unwrap();
+    assert!(!found.is_empty());
+    bench.store.check(true, Some(&teller)).unwrap();
+    assert_eq!(bench.render(), whole);
+    assert!(bench.store.check(false, Some(&teller)).unwrap().is_empty());
 }
 
 #[test]
@@ -306,7 +430,7 @@ fn repair_waits_for_foreign_checkpoint() {
     let file = bench.file();
     let copying = std::thread::spawn(move || copier::copy(&file));
     copier::wait_until_in_the_middle();
-    let refused = bench.store.check(true).unwrap_err();
+    let refused = bench.store.check(true, None).unwrap_err();
     assert!(format!("{refused:?}").contains("repair again"), "{refused:?}");
     assert!(!bench.dir.path().join("quarantine").exists());
 

@@ -167,8 +167,8 @@ fn foreign_repair_resets_payload_rows() {
     let bench = sound.with_damaged(&[sound.root(INDEX)], usize::MAX);
     assert_eq!(bench.render(), sound.lines);
     let other = SqliteStore::open_or_create(bench.dir.path(), Durability::Relaxed).unwrap();
-    other.check(true).unwrap();
-    assert_eq!(other.check(false).unwrap(), []);
+    other.check(true, None).unwrap();
+    assert_eq!(other.check(false, None).unwrap(), []);
     other.checkpoint().unwrap();
     // Packed otherwise now, under other names and numbers; and the index is damaged again.
     let db = Connection::open(bench.file()).unwrap();

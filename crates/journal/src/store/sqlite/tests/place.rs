@@ -45,7 +45,7 @@ fn replaced_file_stays_untouched() {
     assert!(refused.cause.to_string().contains("replaced"), "{refused:?}");
     assert_eq!(first.tail().unwrap(), 4);
     drop(first);
-    bench.store.check(true).unwrap_err();
+    bench.store.check(true, None).unwrap_err();
     refusal(&bench);
     let Bench { dir, store, .. } = bench;
     drop(store);
