@@ -20,6 +20,7 @@ The socket is the argument, else HANSARD_BUS, else health/callosum.sock in the j
 (HANSARD_JOURNAL, else the platform's data folder + hansard).
 """
 
+import itertools
 import json
 import os
 import queue
@@ -38,6 +39,7 @@ RETRY_FIRST, RETRY_LAST = 0.1, 2.0
 RECEIPT_SECONDS = 2.0
 # Seconds a server may take to let a one-shot message be written.
 WRITE_SECONDS = 10.0
+_COUNT = itertools.count(1)
 
 
 def default_socket_path():
@@ -115,6 +117,9 @@ class CallosumConnection:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._connected = threading.Event()
+        # Until the first connection messages wait; afterwards `emit` says whether there is one.
+        self._was_connected = False
+        self._handlers = []
         self._threads = []
 
     def start(self, callback=None):
@@ -133,8 +138,11 @@ class CallosumConnection:
         return self._connected.wait(timeout)
 
     def emit(self, tract, event, /, **fields):
-        """Queues a message; True only if there is a connection and room. Never waits."""
-        if not self._threads or self._stopping.is_set() or not self._connected.is_set():
+        """Queues a message; True only if there is room, and a connection or the first one is still
+        to come. Never waits."""
+        if not self._threads or self._stopping.is_set():
+            return False
+        if self._was_connected and not self._connected.is_set():
             return False
         given = {name: value for name, value in self._defaults.items() if value is not None}
         given.update(fields)
@@ -144,6 +152,50 @@ class CallosumConnection:
             return False
         return True
 
+    def on(self, tract, event, handler):
+        """Calls `handler` for messages of these names, `*` for any; what comes back undoes it."""
+        entry = (tract, event, handler)
+        self._handlers.append(entry)
+
+        def undo():
+            if entry in self._handlers:
+                self._handlers.remove(entry)
+
+        return undo
+
+    def wait_for(self, tract, events, timeout, emit=None, **fields):
+        """The first message of a tract with one of these events and with these fields, or None after
+        the time. `emit` is called once it listens; if it says False, nothing is waited for."""
+        found = queue.Queue()
+
+        def take(message):
+            if message.get("event") in events and all(
+                message.get(name) == value for name, value in fields.items()
+            ):
+                found.put(message)
+
+        undo = self.on(tract, "*", take)
+        try:
+            if not self.wait_connected(timeout) or (emit is not None and not emit()):
+                return None
+            return found.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        finally:
+            undo()
+
+    def request_task(self, cmd, timeout=600.0, **fields):
+        """Has the supervisor run a command; its `supervisor.stopped`, or None after the time."""
+        ref = fields.pop("ref", None) or _unique_id()
+        ask = lambda: self.emit("supervisor", "request", ref=ref, cmd=list(cmd), **fields)  # noqa: E731
+        return self.wait_for("supervisor", ("stopped", "skipped"), timeout, ask, ref=ref)
+
+    def request_agent(self, prompt, timeout=600.0, **fields):
+        """Asks for an agent; its `cortex.finish` or `cortex.error`, or None after the time."""
+        agent_id = fields.pop("agent_id", None) or _unique_id()
+        ask = lambda: self.emit("cortex", "request", agent_id=agent_id, prompt=prompt, **fields)  # noqa: E731
+        return self.wait_for("cortex", ("finish", "error"), timeout, ask, agent_id=agent_id)
+
     def stop(self, timeout=2.0):
         """Sends what is queued, waits until the server has read it, up to a limit in seconds, and
         ends."""
@@ -151,7 +203,9 @@ class CallosumConnection:
             return
         until = time.monotonic() + timeout
         with self._outgoing.all_tasks_done:
-            while self._outgoing.unfinished_tasks and self._connected.is_set():
+            while self._outgoing.unfinished_tasks and (
+                self._connected.is_set() or not self._was_connected
+            ):
                 left = until - time.monotonic()
                 if left <= 0:
                     break
@@ -183,6 +237,7 @@ class CallosumConnection:
                 continue
             with self._lock:
                 self._stream = stream
+            self._was_connected = True
             self._connected.set()
             began = time.monotonic()
             self._receive(stream)
@@ -213,12 +268,17 @@ class CallosumConnection:
             message = json.loads(line.decode("utf-8"))
         except ValueError:
             return
-        if self._callback is None or self._stopping.is_set() or not isinstance(message, dict):
+        if self._stopping.is_set() or not isinstance(message, dict):
             return
-        try:
-            self._callback(message)
-        except Exception as error:  # A callback that fails is no reason to stop hearing.
-            print(f"hansard_bus: the callback failed: {error!r}", file=sys.stderr)
+        names = (message.get("tract"), message.get("event"))
+        called = [] if self._callback is None else [self._callback]
+        called += [handler for tract, event, handler in list(self._handlers)
+                   if tract in ("*", names[0]) and event in ("*", names[1])]
+        for handler in called:
+            try:
+                handler(message)
+            except Exception as error:  # A callback that fails is no reason to stop hearing.
+                print(f"hansard_bus: the callback failed: {error!r}", file=sys.stderr)
 
     def _send_all(self):
         while not self._stopping.is_set():
@@ -227,6 +287,8 @@ class CallosumConnection:
             except queue.Empty:
                 continue
             try:
+                while not self._was_connected and not self._stopping.is_set():
+                    self._connected.wait(0.1)
                 self._connected.wait(RETRY_LAST)
                 with self._lock:
                     stream = self._stream
@@ -236,6 +298,10 @@ class CallosumConnection:
                 pass
             finally:
                 self._outgoing.task_done()
+
+
+def _unique_id():
+    return f"{int(time.time() * 1000)}-{os.getpid()}-{next(_COUNT)}"
 
 
 def _encode(message):

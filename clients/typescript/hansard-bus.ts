@@ -104,6 +104,10 @@ export class Bus implements AsyncIterable<Message> {
   private socket: Socket | undefined;
   private isConnected = false;
   private isClosed = false;
+  private isClosing = false;
+  /** Lines that wait for the first connection; `undefined` once there was one. */
+  private early: string[] | undefined = [];
+  private earlyBytes = 0;
   private retry = RETRY_FIRST;
   private timer: NodeJS.Timeout | undefined;
 
@@ -120,15 +124,24 @@ export class Bus implements AsyncIterable<Message> {
     return () => void this.handlers.delete(entry);
   }
 
-  /** Puts a message on its way: false if there is no connection, or too much waits for it. */
+  /** Puts a message on its way: false if too much waits for it, or the connection is gone. Until
+   *  the first connection messages wait. */
   emit<T extends string, E extends string>(
     tract: T,
     event: E,
     fields: Partial<Fields<T, E>> = {},
   ): boolean {
     const socket = this.socket;
+    if (this.isClosing) return false;
+    const line = encode(tract, event, this.defaults, fields);
+    if (this.early) {
+      if (this.earlyBytes > QUEUE_BYTES_MAX) return false;
+      this.early.push(line);
+      this.earlyBytes += line.length;
+      return true;
+    }
     if (!socket || !this.isConnected || socket.writableLength > QUEUE_BYTES_MAX) return false;
-    socket.write(encode(tract, event, this.defaults, fields));
+    socket.write(line);
     return true;
   }
 
@@ -139,7 +152,16 @@ export class Bus implements AsyncIterable<Message> {
   }
 
   /** Ends the connection once everything is written. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
+    this.isClosing = true;
+    if (this.early?.length) {
+      let timer: NodeJS.Timeout | undefined;
+      const tooLate = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, RECEIPT);
+      });
+      await Promise.race([this.connected(), tooLate]);
+      clearTimeout(timer);
+    }
     this.isClosed = true;
     clearTimeout(this.timer);
     for (const iteration of this.iterations) iteration.end();
@@ -174,6 +196,8 @@ export class Bus implements AsyncIterable<Message> {
     socket.on("connect", () => {
       this.isConnected = true;
       this.retry = RETRY_FIRST;
+      for (const line of this.early ?? []) socket.write(line);
+      this.early = undefined;
       for (const resolve of this.waiters.splice(0)) resolve();
     });
     socket.on("data", (bytes: Buffer) => {

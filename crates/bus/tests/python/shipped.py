@@ -130,6 +130,31 @@ def main():
         full.stop(timeout=0.1)
         assert full.emit("a", "b") is False, "stopped"
 
+    # What is said before the first connection waits for it.
+    for number in range(20):
+        brief = CallosumConnection(path)
+        brief.start()
+        assert brief.emit("a", "brief", n=number) is True
+        brief.stop(PATIENCE)
+        while True:
+            message = heard.get(timeout=PATIENCE)
+            if message["event"] == "brief":
+                break
+        assert message["n"] == number
+
+    # A handler answers, and the request hears the answer to itself alone.
+    undo = bus.on("supervisor", "request", lambda asked: bus.emit(
+        "supervisor", "stopped", ref=asked["ref"], exit_code=len(asked["cmd"])))
+    asking, _ = start()
+    assert asking.request_task(["a", "b"], timeout=PATIENCE)["exit_code"] == 2
+    undo()
+    undo = bus.on("cortex", "request", lambda asked: bus.emit(
+        "cortex", "finish", agent_id=asked["agent_id"], result=asked["prompt"]))
+    assert asking.request_agent("Hello", timeout=PATIENCE)["result"] == "Hello"
+    undo()
+    assert asking.request_agent("Hello", timeout=0.05) is None
+    asking.stop()
+
     bus.stop()
     assert bus.emit("a", "b") is False, "stopped"
 

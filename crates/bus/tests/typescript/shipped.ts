@@ -37,7 +37,6 @@ function find(variables: Record<string, string>): string {
 
 async function main(): Promise<void> {
   const bus = connect({ path, defaults: { service: "me", gone: null } });
-  assert.equal(bus.emit("a", "b"), false, "not connected yet");
   await bus.connected();
   const heard: Message[] = [];
   let wake: (() => void) | undefined;
@@ -124,6 +123,20 @@ async function main(): Promise<void> {
   deaf.close();
   for (const stranger of strangers) stranger.destroy();
   await closed;
+
+  // What is said before the first connection waits for it.
+  heard.splice(0);
+  bus.on("a", "early", (message) => {
+    heard.push(message);
+    wake?.();
+  });
+  for (let n = 0; n < 20; n++) {
+    const early = connect({ path });
+    assert.equal(early.emit("a", "early", { n }), true);
+    await early.close();
+    assert.equal(early.emit("a", "early"), false, "closed");
+    assert.equal((await next()).n, n);
+  }
 
   // Known fields have types.
   assert.ok(bus.emit("supervisor", "request", { cmd: ["hansard", "doctor"], ref: "r" }));

@@ -119,6 +119,11 @@ fn json_message_may_span_arguments() {
         &["{\"tract\":\"a\",", "\"event\":\"b\"}"],
         expect![[r#"{"tract":"a", "event":"b""#]],
     );
+    // Blanks before the brace are not part of it.
+    check_sent(
+        &[" {\"tract\":\"a\",", "\"event\":\"b\"}"],
+        expect![[r#"{"tract":"a", "event":"b""#]],
+    );
 }
 
 #[test]

@@ -108,7 +108,8 @@ fn send_stdin(path: &Path, output: &mut CliOutput) -> Result<Completion, CliErro
 fn build_message(words: &[String]) -> Result<Message, CliError> {
     let bad = |told: String| CliError::new("bad_message", told);
     match words {
-        [first, ..] if first.starts_with('{') => {
+        // Blanks before the brace are no reason to take JSON for the name of a tract.
+        [first, ..] if first.trim_start().starts_with('{') => {
             let text = words.join(" ");
             // A message must be one line, so line breaks between its parts become spaces.
             let texts = JsonSplitter::new().split_all(text.as_bytes());
