@@ -370,3 +370,37 @@ fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+/// A mount that cannot be written to binds root as well, which permission bits do not.
+#[cfg(target_os = "linux")]
+#[test]
+fn journal_on_a_read_only_mount_is_read() {
+    let world = crate::sample();
+    let dir = world.home().join(".local/share/hansard");
+    let program = env!("CARGO_BIN_EXE_hansard");
+    let script = r#"
+        mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 77
+        session=$("$2" --json sessions | sed -n 's/.*"id":"\([^"]*\)".*/\1/p' | head -n 1)
+        set -e
+        "$2" sessions; "$2" show "$session"; "$2" search cent; "$2" usage; "$2" status
+        "$2" export "$session"
+    "#;
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh", dir.to_str().unwrap(), program]);
+    let said = command.env("HOME", world.home()).env_remove("XDG_DATA_HOME").output();
+    match said {
+        Ok(said) if said.status.code() == Some(0) => {}
+        Ok(said) if [Some(1), Some(77)].contains(&said.status.code()) && is_forbidden(&said) => {
+            eprintln!("left out: this user may not mount");
+        }
+        Err(error) => eprintln!("left out: `unshare` is missing: {error}"),
+        Ok(said) => panic!("{}", String::from_utf8_lossy(&said.stderr)),
+    }
+}
+
+/// Whether the system refused the mount, and not the program the journal.
+#[cfg(target_os = "linux")]
+fn is_forbidden(said: &std::process::Output) -> bool {
+    let words = String::from_utf8_lossy(&said.stderr).into_owned();
+    ["unshare", "mount:", "permitted", "permission denied"].iter().any(|word| words.contains(word))
+}
