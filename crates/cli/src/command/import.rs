@@ -1,16 +1,18 @@
 //! `hansard import`: imports a bundle, or events as JSON lines.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, stdin};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use event::Draft;
+use event::{Draft, EventId, SessionId, Time};
 use ingest::{Import as Account, Slice, Stage};
 use journal::{
     AppendOutcome, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, StoreKind,
 };
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use session::Imported;
 
 use super::{Completion, Global};
@@ -140,13 +142,15 @@ fn import_lines(
     let mut sessions = std::collections::BTreeSet::new();
     let mut waiting: Vec<(Draft, Option<u64>)> = Vec::new();
     let mut bytes = 0;
+    let mut derived_ids = DerivedIds::default();
     for (place, line) in input.lines().enumerate() {
         let line = line?;
         // Blank lines may separate events.
         if line.trim().is_empty() {
             continue;
         }
-        let (draft, seq) = Draft::decode(&line).map_err(|error| {
+        let named = derived_ids.add_missing(&line);
+        let (draft, seq) = Draft::decode(named.as_deref().unwrap_or(&line)).map_err(|error| {
             CliError::new("bad_line", format!("line {} is not an event: {error}", place + 1))
                 .hint("docs/reference/events.md shows what an event looks like")
         })?;
@@ -164,6 +168,44 @@ fn import_lines(
     append_waiting(journal, &mut waiting, &mut imported)?;
     imported.sessions = sessions.len() as u64;
     Ok(imported)
+}
+
+/// Ids for events that bring none. They follow from the line, so that the same file gives the same
+/// ids, and importing it twice records nothing twice.
+#[derive(Default)]
+struct DerivedIds {
+    /// How often each line came before: equal lines of one file are events of their own.
+    occurrences: HashMap<EventId, u64>,
+}
+
+/// The part of a line that an id is derived from.
+#[derive(Deserialize)]
+struct EventWithoutId {
+    id: Option<IgnoredAny>,
+    session_id: SessionId,
+    created_at: Time,
+}
+
+impl DerivedIds {
+    /// Returns the line with an id; `None` for a line that has one, or that is no event.
+    fn add_missing(&mut self, line: &str) -> Option<String> {
+        // Nearly every line has an id in front, and need not be parsed twice.
+        let rest =
+            line.trim_start().strip_prefix('{').filter(|rest| !rest.starts_with("\"id\""))?;
+        let EventWithoutId { id, session_id, created_at } = serde_json::from_str(line).ok()?;
+        if id.is_some() {
+            return None;
+        }
+        let derive = |count: u64| {
+            let identity = format!("{count} {}", line.trim());
+            EventId::derived(created_at, "import", session_id.as_str(), identity.as_bytes())
+        };
+        let count = self.occurrences.entry(derive(0)).or_default();
+        let id = derive(*count);
+        *count += 1;
+        // Put in front as text: the rest of the line stays byte for byte.
+        Some(format!("{{\"id\":\"{id}\",{rest}"))
+    }
 }
 
 fn append_waiting(

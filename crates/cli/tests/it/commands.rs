@@ -159,6 +159,22 @@ fn bundle_is_equal_from_both_stores() {
 }
 
 #[test]
+fn import_derives_missing_ids() {
+    let world = crate::empty();
+    let line = r#"{"session_id":"s1","kind":"note","created_at":"2026-01-01T00:00:00Z","data":{"text":"a"}}"#;
+    let lines = format!("{line}\n{line}\n{}\n", line.replace("\"a\"", "\"b\""));
+    let import = || json(&world.run_with_input(&["--json", "import"], lines.as_bytes())).remove(0);
+    let first = import();
+    assert_eq!((&first["events"], &first["already_recorded"]), (&3.into(), &0.into()), "{first}");
+    let second = import();
+    assert_eq!(
+        (&second["events"], &second["already_recorded"]),
+        (&0.into(), &3.into()),
+        "{second}"
+    );
+}
+
+#[test]
 fn doctor_accepts_a_sound_journal() {
     let report = json(&sample().run(&["--json", "doctor"])).remove(0);
     assert_eq!(report["ok"], true, "{report}");
