@@ -95,8 +95,9 @@ impl Cortex {
         let known = tracked_run(&mut self.sessions, event, before);
         known.over_since = None;
         let change = known.run.apply(event, prices);
-        if let Some(status) = words::reported_status(event) {
-            known.run.note_status(&status);
+        let status = words::reported_status(event, known.run.event_status());
+        if let Some(status) = &status {
+            known.run.note_status(status);
         }
         let own_turn = event.turn_id.as_deref();
         let about = &known.about;
@@ -119,6 +120,7 @@ impl Cortex {
                 head(words::message_name(event), own_turn),
                 event,
                 tool.as_deref(),
+                status.as_deref(),
             ),
         };
         // Only the last message has the position: a subscriber that has it has all of the event.

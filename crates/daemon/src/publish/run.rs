@@ -163,6 +163,11 @@ impl AgentRun {
         RunChange { closes, own }
     }
 
+    /// The status of the session by its events alone.
+    pub(super) fn event_status(&self) -> Status {
+        self.state.status().0
+    }
+
     /// Notes a status that is reported; returns whether it is another one than before.
     pub(super) fn note_status(&mut self, status: &str) -> bool {
         self.status.replace(status.to_owned()).as_deref() != Some(status)

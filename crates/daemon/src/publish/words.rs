@@ -6,6 +6,7 @@ use event::payload::{
     StatusChanged, ToolCall, ToolResult, WaitResolved, WaitStarted,
 };
 use event::{Event, Kind, Raw};
+use projection::status::Status;
 use serde_json::{Value, json};
 
 /// Characters of any text in a message: the journal has the rest.
@@ -29,16 +30,27 @@ pub(super) fn message_name(event: &Event) -> &'static str {
     }
 }
 
-/// The status that the message of an event reports, if it reports one.
-pub(super) fn reported_status(event: &Event) -> Option<String> {
-    match message_name(event) {
-        "agent_updated" => status_of(event).0,
+/// The status that the message of an event reports, if it reports one. `told` is the status of the
+/// session by all its events: an answer may arrive after the turn that asked is over.
+pub(super) fn reported_status(event: &Event, told: Status) -> Option<String> {
+    match event.kind {
+        Kind::StatusChanged => event.readable::<StatusChanged>().map(|changed| changed.status),
+        Kind::ApprovalRequested | Kind::ApprovalResolved | Kind::ApprovalCanceled => {
+            (told != Status::Unknown).then(|| told.as_str().to_owned())
+        }
+        Kind::WaitStarted => Some(Status::Waiting.as_str().to_owned()),
+        Kind::WaitResolved => Some(Status::Running.as_str().to_owned()),
         _ => None,
     }
 }
 
 /// Adds the fields of an event. A payload that cannot be read leaves only the event's text.
-pub(super) fn add_fields(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
+pub(super) fn add_fields(
+    draft: Draft,
+    event: &Event,
+    tool: Option<&str>,
+    status: Option<&str>,
+) -> Draft {
     match event.kind {
         Kind::AssistantThinking => {
             let thinking = event.readable::<AssistantThinking>().unwrap_or_default();
@@ -60,7 +72,7 @@ pub(super) fn add_fields(draft: Draft, event: &Event, tool: Option<&str>) -> Dra
                 .with("result", said.map(|said| compact(&said)))
                 .with("ok", result.outcome == Outcome::Ok)
         }
-        _ if message_name(event) == "agent_updated" => add_update(draft, event),
+        _ if message_name(event) == "agent_updated" => add_update(draft, event, status),
         _ => {
             let draft = draft.with("kind", compact(event.kind.as_str()));
             let draft = draft.with("message", short_text(event).map(|text| compact(&text)));
@@ -95,11 +107,11 @@ fn compact_json(raw: &Raw) -> Value {
 }
 
 /// A change of an agent's state: the new status, its reason, and the approval it waits for.
-fn add_update(draft: Draft, event: &Event) -> Draft {
-    let (status, reason) = status_of(event);
+fn add_update(draft: Draft, event: &Event, status: Option<&str>) -> Draft {
+    let reason = update_reason(event);
     let draft = draft
         .with("agent", event.session_id.as_str())
-        .with("status", status.map(|status| compact(&status)))
+        .with("status", status.map(compact))
         .with("from", compact(event.source.as_str()))
         .with("reason", reason.map(|reason| compact(&reason)))
         .with("confidence", compact(event.confidence.as_str()));
@@ -113,37 +125,26 @@ fn add_update(draft: Draft, event: &Event) -> Draft {
     }
 }
 
-fn status_of(event: &Event) -> (Option<String>, Option<String>) {
-    let known = |status: &str, reason| (Some(status.to_owned()), reason);
+fn update_reason(event: &Event) -> Option<String> {
     match event.kind {
-        Kind::StatusChanged => {
-            let StatusChanged { status, reason, .. } = event.readable().unwrap_or_default();
-            (Some(status), Some(reason))
-        }
+        Kind::StatusChanged => event.readable::<StatusChanged>().map(|changed| changed.reason),
         Kind::ApprovalRequested => {
             let asked = event.readable::<ApprovalRequested>().unwrap_or_default();
-            known("waiting_approval", Some(format!("{} asks for approval", asked.tool)))
+            Some(format!("{} asks for approval", asked.tool))
         }
         Kind::ApprovalResolved => {
-            let resolved = event.readable::<ApprovalResolved>();
-            let reason = resolved.map(|resolved| resolved.decision.to_string());
-            known("running", reason)
+            event.readable::<ApprovalResolved>().map(|resolved| resolved.decision.to_string())
         }
         Kind::ApprovalCanceled => {
-            let canceled = event.readable::<ApprovalCanceled>().unwrap_or_default();
-            known("running", Some(canceled.reason))
+            event.readable::<ApprovalCanceled>().map(|canceled| canceled.reason)
         }
-        Kind::WaitStarted => {
-            known("waiting", event.readable::<WaitStarted>().and_then(|wait| wait.reason))
-        }
-        Kind::WaitResolved => {
-            known("running", event.readable::<WaitResolved>().and_then(|wait| wait.reason))
-        }
+        Kind::WaitStarted => event.readable::<WaitStarted>().and_then(|wait| wait.reason),
+        Kind::WaitResolved => event.readable::<WaitResolved>().and_then(|wait| wait.reason),
         Kind::Handoff => {
             let to = event.readable::<Handoff>();
-            (None, to.map(|to| format!("handed over to {}", to.target_agent_id)))
+            to.map(|to| format!("handed over to {}", to.target_agent_id))
         }
-        _ => (None, event.text.clone()),
+        _ => event.text.clone(),
     }
 }
 

@@ -187,7 +187,7 @@ impl StatusState {
     }
 
     /// The status by events alone, at any time.
-    fn status(&self) -> (Status, Reason) {
+    pub fn status(&self) -> (Status, Reason) {
         // The order is that of `Status`: an exit ends everything, and a question goes before work.
         if self.exit.is_some() {
             return (Status::Exited, Reason::Shutdown);
