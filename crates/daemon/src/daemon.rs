@@ -19,7 +19,7 @@ use segments::Zone;
 use supervise::Supervisor;
 use wire::health_dir;
 
-use crate::api::HttpService;
+use crate::api::{HttpService, keys};
 use crate::capture_thread::CaptureThread;
 use crate::chain_thread::{ChainThread, ChainThreadError};
 use crate::context::DaemonContext;
@@ -291,7 +291,14 @@ impl Daemon {
 fn lock_journal(folder: &Path) -> Result<Instance, StartDaemonError> {
     // Private before the lock file is in it: other users must not be able to hold the lock.
     make_private(&health_dir(folder))?;
-    Ok(Instance::take(folder)?)
+    let instance = Instance::take(folder)?;
+    // A killed daemon leaves its address behind, where another program may listen by now: a command
+    // must not send it the token.
+    let keys = keys(folder);
+    for left_behind in [keys.address_path(), keys.page_path()] {
+        let _ = std::fs::remove_file(left_behind);
+    }
+    Ok(instance)
 }
 
 /// Binds the bus, with the journal as its record of the past. What the bus notices about its

@@ -43,7 +43,7 @@ fn print_approval(asked: &Approval, now: Time, output: &mut CliOutput) -> Result
         "{:<9} {:>4}  {:<11} {}  {}",
         one_line(&asked.provider, 9),
         super::status::age(asked.requested_at, now),
-        asked.risk.as_deref().unwrap_or("-"),
+        one_line(asked.risk.as_deref().unwrap_or("-"), 20),
         one_line(asked.cwd.as_deref().unwrap_or("-"), 60),
         one_line(asked.session_id.as_str(), 80),
     );

@@ -49,9 +49,9 @@ fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<()
     output.line(output.styled(Style::Dim, one_line(status.session_id.as_str(), 80)))?;
     let head = format!(
         "{} ({}), {} confidence, for {}",
-        status.status,
-        status.reason,
-        status.confidence,
+        one_line(&status.status, 20),
+        one_line(&status.reason, 20),
+        one_line(&status.confidence, 20),
         age(status.since, now),
     );
     output.line(output.styled(Style::Bold, head))?;
@@ -73,7 +73,7 @@ fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<()
     }
     for evidence in &status.evidence {
         output.line(format!("  {}", format_evidence(evidence, now)))?;
-        let ends = format!("    ends with {}", evidence.ends);
+        let ends = format!("    ends with {}", one_line(&evidence.ends, WHAT_CHARS_MAX));
         output.line(output.styled(Style::Dim, ends))?;
     }
     let overruled = status.overruled.as_deref().unwrap_or_default();
@@ -81,7 +81,7 @@ fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<()
         output.line("although")?;
     }
     for other in overruled {
-        let says = &other.says;
+        let says = one_line(&other.says, 20);
         output.line(format!("  {} says {says}", format_evidence(&other.evidence, now)))?;
         let why = format!("    but {}", one_line(&other.why, WHAT_CHARS_MAX));
         output.line(output.styled(Style::Dim, why))?;
@@ -91,7 +91,8 @@ fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<()
         output.line("before")?;
     }
     for change in history {
-        output.line(format!("  {}  {} ({})", change.at, change.status, change.because))?;
+        let (status, because) = (one_line(&change.status, 20), one_line(&change.because, 20));
+        output.line(format!("  {}  {status} ({because})", change.at))?;
     }
     Ok(())
 }
@@ -101,7 +102,7 @@ fn format_evidence(evidence: &Evidence, now: Time) -> String {
         "{} [{}, {}, {} ago]",
         one_line(&evidence.what, WHAT_CHARS_MAX),
         one_line(&evidence.source, 20),
-        evidence.confidence,
+        one_line(&evidence.confidence, 20),
         age(evidence.at, now),
     )
 }

@@ -69,6 +69,8 @@ struct TrackedRun {
     /// The status service says since this time that the run is over, without an event that shows
     /// it.
     over_since: Option<(Time, AssessedStatus)>,
+    /// A status that takes events into account which are not published yet.
+    early: Option<AssessedStatus>,
 }
 
 /// An agent with an open run.
@@ -94,6 +96,7 @@ impl Cortex {
         let prices = self.prices.get_or_insert_with(|| before.prices());
         let known = tracked_run(&mut self.sessions, event, before);
         known.over_since = None;
+        known.run.note_published();
         let change = known.run.apply(event, prices);
         let status = words::reported_status(event, known.run.event_status());
         if let Some(status) = &status {
@@ -143,6 +146,8 @@ impl Cortex {
     /// the end of a run that is over.
     pub(crate) fn apply_status(&mut self, assessed: &AssessedStatus, now: Time) -> Vec<Message> {
         let Some(known) = self.sessions.get_mut(&assessed.session) else { return Vec::new() };
+        // The service may be ahead of the publisher: the status counts when its last event is out.
+        known.early = (assessed.seq > known.run.seq()).then(|| assessed.clone());
         let Some(effect) = known.run.status_effect(assessed) else { return Vec::new() };
         let status = assessed.status.as_str();
         let updated = known.run.note_status(status).then(|| {
@@ -168,6 +173,16 @@ impl Cortex {
             StatusEffect::GoesOn | StatusEffect::OverSoon => None,
         };
         updated.into_iter().chain(ended).collect()
+    }
+
+    /// The messages of statuses that were ahead of the events published then.
+    pub(crate) fn apply_early_statuses(&mut self, now: Time) -> Vec<Message> {
+        let due = self.sessions.values_mut().filter_map(|known| {
+            let seq = known.run.seq();
+            known.early.take_if(|early| early.seq <= seq)
+        });
+        let due: Vec<AssessedStatus> = due.collect();
+        due.iter().flat_map(|assessed| self.apply_status(assessed, now)).collect()
     }
 
     /// The ends of runs that the status service has called over for a while.
@@ -211,7 +226,7 @@ impl Cortex {
         self.prices.get_or_insert_with(|| before.prices());
         let run = before.run(&info.id, info.tail_seq + 1);
         let (about, provider) = (before.about(&info.id), info.provider.clone());
-        let known = TrackedRun { about, provider, run, over_since: None };
+        let known = TrackedRun { about, provider, run, over_since: None, early: None };
         self.sessions.insert(info.id.clone(), known);
     }
 
@@ -266,7 +281,7 @@ fn tracked_run<'a>(
     let id = &event.session_id;
     if sessions.len() >= SESSIONS_MAX && !sessions.contains_key(id) {
         // Open runs stay: their end has to be published.
-        sessions.retain(|_, known| known.run.is_open());
+        sessions.retain(|_, known| known.run.was_told());
         if sessions.len() >= SESSIONS_MAX {
             sessions.clear();
         }
@@ -277,6 +292,7 @@ fn tracked_run<'a>(
         // The first event of a session has nothing before it to read.
         run: if event.seq > 1 { before.run(id, event.seq) } else { AgentRun::default() },
         over_since: None,
+        early: None,
     });
     // These two events change the agent, the model or the project.
     if matches!(event.kind, Kind::SessionStarted | Kind::SettingsChanged) {

@@ -151,7 +151,7 @@ impl BusPublisher {
             let is_over = stop.is_asked();
             let patience = if is_over { Duration::ZERO } else { self.patience() };
             match subscription.next_within(patience) {
-                Ok(Some(Delivery::Event(recorded))) if self.was_seen_now(&recorded.event) => {
+                Ok(Some(Delivery::Event(recorded))) if self.is_news(&recorded.event) => {
                     self.publish(&recorded, &journal);
                 }
                 // Imported history.
@@ -199,9 +199,11 @@ impl BusPublisher {
         self.is_recent(event.created_at) || is_told || ran
     }
 
-    /// Whether an event was observed shortly before its commit, as everything captured live is.
-    fn was_seen_now(&self, event: &Event) -> bool {
-        event.observed_at >= before_absence((self.clock)())
+    /// Whether an event was observed shortly before its commit, as everything captured live is, or
+    /// continues a run with a published start.
+    fn is_news(&self, event: &Event) -> bool {
+        let run = self.cortex.run_of(&event.session_id);
+        event.observed_at >= before_absence((self.clock)()) || run.is_some_and(|it| it.was_told())
     }
 
     fn skip_event(&mut self, recorded: &Recorded, journal: &Journal) {
@@ -283,10 +285,8 @@ impl BusPublisher {
         for assessed in &changed {
             messages.extend(self.cortex.apply_status(assessed, now));
         }
+        messages.extend(self.cortex.apply_early_statuses(now));
         messages.extend(self.cortex.end_settled_runs(now));
-        if self.saved_at.elapsed() >= SAVE_EVERY {
-            self.save();
-        }
         for message in messages {
             // Without room the next report of running agents corrects what a subscriber missed.
             let _ = self.bus.publish(message);

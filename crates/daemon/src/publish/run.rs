@@ -31,6 +31,8 @@ pub(crate) struct AgentRun {
     open: Option<OpenRun>,
     /// The status that was reported last, since the turn was opened.
     status: Option<String>,
+    /// An event of it was published. What was only looked up is not followed.
+    is_published: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -99,10 +101,6 @@ impl RunEnd {
 }
 
 impl AgentRun {
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
     /// Whether its start was published, as far as its prompt shows.
     pub(crate) fn was_told(&self) -> bool {
         self.open.as_ref().is_some_and(|run| run.is_fresh)
@@ -121,7 +119,17 @@ impl AgentRun {
         let ready = [Status::Exited, Status::Idle, Status::Waiting, Status::Unknown];
         let is_ready = |status: &str| ready.iter().any(|ready| ready.as_str() == status);
         let is_ready = self.status.as_deref().is_some_and(is_ready);
-        self.was_told() || self.state.turn().is_open() && !is_ready
+        self.was_told() || self.is_published && self.state.turn().is_open() && !is_ready
+    }
+
+    /// Notes that an event of the session was published.
+    pub(super) fn note_published(&mut self) {
+        self.is_published = true;
+    }
+
+    /// The last event that was applied.
+    pub(super) fn seq(&self) -> u64 {
+        self.state.seq()
     }
 
     /// Applies the next event of the session.
@@ -176,7 +184,7 @@ impl AgentRun {
     /// What the status service's word means; `None` if it means nothing for what is published.
     pub(super) fn status_effect(&self, assessed: &AssessedStatus) -> Option<StatusEffect> {
         // A status from before the last event knows less than the run does.
-        if !self.is_followed() || assessed.seq < self.state.seq() {
+        if !self.is_followed() || assessed.seq != self.seq() {
             return None;
         }
         let is_ready = match assessed.status {
@@ -184,7 +192,8 @@ impl AgentRun {
             Status::Waiting => assessed.reason != Reason::Question,
             Status::Running | Status::WaitingApproval | Status::Unknown => false,
         };
-        Some(match &self.open {
+        // A run whose start was not published gets no end without an event either.
+        Some(match self.open.as_ref().filter(|run| run.is_fresh) {
             Some(run) if is_ready && run.inferred.is_some() => StatusEffect::Over,
             Some(_) if is_ready => StatusEffect::OverSoon,
             _ => StatusEffect::GoesOn,

@@ -150,7 +150,10 @@ impl StatusService {
 
     /// The listed sessions that were recently active or are open.
     pub(crate) fn recent(&self) -> Result<Vec<SessionStatus>, ReadError> {
-        Ok(self.assess_recent()?.into_iter().filter(SessionStatus::is_listed).collect())
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        let listed = tracker.recent(processes, (self.clock)())?;
+        Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
 
     /// The status of one session. A long session is read before the lock is taken, so that other
@@ -165,13 +168,6 @@ impl StatusService {
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         tracker.for_session(info, processes, (self.clock)())
-    }
-
-    /// The sessions that were recently active or are open, child sessions among them.
-    fn assess_recent(&self) -> Result<Vec<SessionStatus>, ReadError> {
-        let mut slot = self.tracker();
-        let TrackerSlot { tracker, processes, .. } = &mut *slot;
-        tracker.recent(processes, (self.clock)())
     }
 
     fn run(&self) {
@@ -252,7 +248,11 @@ impl StatusService {
     fn show_all(&self, round: u64, journal: &Journal) -> Result<ShownSessions, ReadError> {
         // Read before the list: a deletion in between then shows at the next check.
         let deletions = journal.deletions()?;
-        let statuses = self.assess_recent()?;
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        // Child sessions are among them.
+        let statuses = tracker.recent_to_show(processes, (self.clock)())?;
+        drop(slot);
         let now = Instant::now();
         let mut shown = ShownSessions {
             listed: BTreeSet::new(),

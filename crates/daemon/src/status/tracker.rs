@@ -42,8 +42,10 @@ pub struct StatusTracker {
     files: Option<BTreeMap<SessionId, SessionFile>>,
     /// Sessions that the search found no file for.
     without_file: BTreeSet<SessionId>,
-    /// Sessions that agents reported as open when all were listed.
+    /// Sessions that agents reported as open when all were listed last.
     open: BTreeSet<SessionId>,
+    /// The same for the last list that is kept current.
+    shown_open: BTreeSet<SessionId>,
     /// Whether older sessions have an open request, as of their event with this number.
     asked: HashMap<SessionId, (u64, bool)>,
 }
@@ -62,6 +64,16 @@ struct Assessment {
     evidence: ProcessEvidence,
     /// Before this time the clock alone does not change the status.
     until: Option<Time>,
+}
+
+/// What an assessment is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// One answer. The list that is kept current does not learn of it, so that what it shows is
+    /// compared with what it showed before.
+    Answer,
+    /// The list that is kept current.
+    Show,
 }
 
 /// Which sessions are probed again.
@@ -116,6 +128,7 @@ impl StatusTracker {
             files: None,
             without_file: BTreeSet::new(),
             open: BTreeSet::new(),
+            shown_open: BTreeSet::new(),
             asked: HashMap::new(),
         }
     }
@@ -127,8 +140,28 @@ impl StatusTracker {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
+        self.assess_recent(Purpose::Answer, processes, now)
+    }
+
+    /// The same for a list that [`StatusTracker::changed`] keeps current from now on.
+    pub(crate) fn recent_to_show(
+        &mut self,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
+        let listed = self.assess_recent(Purpose::Show, processes, now)?;
+        self.shown_open.clone_from(&self.open);
+        Ok(listed)
+    }
+
+    fn assess_recent(
+        &mut self,
+        purpose: Purpose,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
         let ago = |nanos: i128| Time::from_nanos(now.nanos() - nanos);
-        let mut listed = self.list(Some(ago(RECENT_NANOS)), processes, now)?;
+        let mut listed = self.list(Some(ago(RECENT_NANOS)), purpose, processes, now)?;
         // Together with `list` this covers a week: 24 hours in full, the six days before only as
         // far as they ask.
         let earlier = SessionFilter {
@@ -136,7 +169,7 @@ impl StatusTracker {
             active_until: Some(ago(RECENT_NANOS)),
             ..SessionFilter::default()
         };
-        listed.extend(self.asking(&earlier, processes, now)?);
+        listed.extend(self.asking(&earlier, purpose, processes, now)?);
         // Memory is bounded by the list; other sessions are read again on demand.
         let ids: BTreeSet<&SessionId> = listed.iter().map(|status| &status.info.id).collect();
         self.sessions.retain(|id, _| ids.contains(id));
@@ -147,6 +180,7 @@ impl StatusTracker {
     fn asking(
         &mut self,
         which: &SessionFilter,
+        purpose: Purpose,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
@@ -175,7 +209,7 @@ impl StatusTracker {
                 };
                 asked.insert(info.id.clone(), (info.tail_seq, is_asking));
                 if is_asking {
-                    asking.push(self.status(info, &probe, now)?);
+                    asking.push(self.status(info, purpose, &probe, now)?);
                 }
             }
             after = page.next;
@@ -196,7 +230,7 @@ impl StatusTracker {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        self.list(None, processes, now)
+        self.list(None, Purpose::Answer, processes, now)
     }
 
     /// Whether a session is tracked up to its last event, or nearly so.
@@ -216,7 +250,7 @@ impl StatusTracker {
         let probe = HostProbe::look(&environment, processes);
         // Files are searched before the status: `is_behind` and the probe need the path.
         self.find_files(std::slice::from_ref(&info))?;
-        self.status(info, &probe, now)
+        self.status(info, Purpose::Answer, &probe, now)
     }
 
     /// Assesses sessions of which events were just recorded. Costs only what is new: it does not
@@ -235,7 +269,7 @@ impl StatusTracker {
                 // Deleted meanwhile.
                 Err(ReadError::SessionNotFound(_)) => {}
                 info => {
-                    let status = self.status(info?, &probe, now)?;
+                    let status = self.status(info?, Purpose::Show, &probe, now)?;
                     // The events were read from the file a moment ago.
                     statuses.push(SessionStatus { is_behind: false, ..status });
                 }
@@ -268,7 +302,7 @@ impl StatusTracker {
         let environment = Arc::clone(&self.environment);
         let probe = HostProbe::look(&environment, processes);
         // A session opened or closed elsewhere may have to enter or leave the list.
-        if open_sessions(&probe) != self.open {
+        if open_sessions(&probe) != self.shown_open {
             return Ok(None);
         }
         let mut statuses = Vec::new();
@@ -282,7 +316,7 @@ impl StatusTracker {
                 // Deleted meanwhile.
                 // The list itself is wrong then, and has to be made anew.
                 Err(ReadError::SessionNotFound(_)) => return Ok(None),
-                info => statuses.push(self.status(info?, &probe, now)?),
+                info => statuses.push(self.status(info?, Purpose::Show, &probe, now)?),
             }
         }
         Ok(Some(statuses))
@@ -300,6 +334,7 @@ impl StatusTracker {
     fn list(
         &mut self,
         active_since: Option<Time>,
+        purpose: Purpose,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
@@ -314,21 +349,20 @@ impl StatusTracker {
             self.find_files(&page.items)?;
             for info in page.items {
                 listed.insert(info.id.clone());
-                statuses.push(self.status(info, &probe, now)?);
+                statuses.push(self.status(info, purpose, &probe, now)?);
             }
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        // The set that `changed` compares with: taken from the probe of this very list.
         self.open = open_sessions(&probe);
         // A session may be open for days without an event; the filter by activity misses it.
         for id in self.open.difference(&listed).cloned().collect::<Vec<_>>() {
             match self.journal.stat(&id) {
                 // Open, but without an event so far.
                 Err(ReadError::SessionNotFound(_)) => {}
-                info => statuses.push(self.status(info?, &probe, now)?),
+                info => statuses.push(self.status(info?, purpose, &probe, now)?),
             }
         }
         Ok(statuses)
@@ -337,6 +371,7 @@ impl StatusTracker {
     fn status(
         &mut self,
         info: SessionInfo,
+        purpose: Purpose,
         probe: &HostProbe<'_>,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
@@ -375,7 +410,9 @@ impl StatusTracker {
             is_behind: file.is_some_and(has_grown),
             info: info.clone(),
         };
-        known.assessment = Some(Assessment { target, evidence, until });
+        if purpose == Purpose::Show {
+            known.assessment = Some(Assessment { target, evidence, until });
+        }
         self.sessions.insert(info.id, known);
         Ok(status)
     }
@@ -613,7 +650,7 @@ mod tests {
         let at = |secs: i64| Time::from_millis(BEGUN + secs * 1_000);
         let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
         let processes = Counting::default();
-        statuses.recent(&processes, at(5)).unwrap();
+        statuses.recent_to_show(&processes, at(5)).unwrap();
         let ids = BTreeSet::from([id.clone()]);
         let mut changed = |secs, which| {
             let changed = statuses.changed(&ids, which, &processes, at(secs)).unwrap().unwrap();
@@ -631,6 +668,30 @@ mod tests {
         assert_eq!(changed(125, Recheck::Open), []);
         assert_eq!(processes.asked.get(), asked);
         assert_eq!(changed(126, Recheck::Every), [Doing::Idle]);
+    }
+
+    #[test]
+    fn answer_hides_no_change_from_the_list() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let folder = dir.path().join("journal");
+        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+        let id = SessionId::new("gemini:s").unwrap();
+        let at = Time::from_millis(BEGUN);
+        let data = Raw::from_value(&json!({"content": "go"})).unwrap();
+        let event_id = EventId::derived(at, "gemini", "s", b"prompt");
+        let mut draft = Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data);
+        draft.provider = "gemini".to_owned();
+        draft.provider_session_id = Some("s".to_owned());
+        journal.append(Batch::observed().with(draft)).unwrap();
+        let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
+        let processes = Counting::default();
+        let now = Time::from_millis(BEGUN + 5_000);
+        statuses.recent_to_show(&processes, now).unwrap();
+        processes.is_gone.set(true);
+        // A command asks first, and the list has to learn of the end all the same.
+        assert_eq!(statuses.recent(&processes, now).unwrap()[0].verdict.status, Doing::Exited);
+        let changed = statuses.changed(&[id], Recheck::Open, &processes, now).unwrap().unwrap();
+        assert_eq!(changed[0].verdict.status, Doing::Exited);
     }
 
     #[test]

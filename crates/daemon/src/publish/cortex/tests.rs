@@ -237,22 +237,59 @@ fn status_ends_a_run_without_an_event() {
 }
 
 #[test]
+fn imported_run_is_not_followed() {
+    let mut log = log(&[(Deed::Prompt, 0), (Deed::Words, 0)]);
+    for recorded in &mut log.0 {
+        recorded.event.draft.observed_at = Time::from_millis(1_900_000_000_000);
+    }
+    let mut cortex = Cortex::default();
+    cortex.run_before(&log.0[1].event, &log);
+    cortex.skip_event(&log.0[1].event, &log);
+    assert!(!cortex.follows_statuses());
+    cortex.make_messages(&log.0[1], &log);
+    let assessed = gone_after(2);
+    assert!(cortex.apply_status(&assessed, Time::from_millis(0)).len() <= 1);
+    assert_eq!(cortex.next_settled(), None);
+}
+
+#[test]
+fn early_status_counts_with_its_event() {
+    let log = log(&[(Deed::Prompt, 0), (Deed::LastWords, 0)]);
+    let now = Time::from_millis(0);
+    let mut cortex = Cortex::default();
+    cortex.make_messages(&log.0[0], &log);
+    assert!(cortex.apply_status(&gone_after(2), now).is_empty());
+    assert!(cortex.apply_early_statuses(now).is_empty());
+    cortex.make_messages(&log.0[1], &log);
+    let names: Vec<String> = cortex
+        .apply_early_statuses(now)
+        .iter()
+        .map(|message| message.to_json()["event"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(names, ["agent_updated", "finish"]);
+}
+
+#[test]
 fn status_from_before_an_event_is_ignored() {
     let log = log(&[(Deed::Prompt, 0), (Deed::Words, 0)]);
     let mut cortex = Cortex::default();
     for recorded in &log.0 {
         cortex.make_messages(recorded, &log);
     }
-    let assessed = AssessedStatus {
+    assert!(cortex.apply_status(&gone_after(1), Time::from_millis(0)).is_empty());
+}
+
+/// The status of a session whose process is gone, as of its event with this number.
+fn gone_after(seq: u64) -> AssessedStatus {
+    AssessedStatus {
         session: SessionId::new("s0").expect("a plain id"),
-        seq: 1,
+        seq,
         status: Status::Exited,
         reason: Reason::Gone,
         confidence: event::Confidence::High,
         source: String::new(),
         what: String::new(),
-    };
-    assert!(cortex.apply_status(&assessed, Time::from_millis(0)).is_empty());
+    }
 }
 
 #[test]
