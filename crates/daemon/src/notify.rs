@@ -19,7 +19,7 @@ use supervise::{DaemonTask, Supervisor, fill_placeholders};
 use crate::context::DaemonContext;
 use crate::log::part;
 use crate::publish::{REV, compact};
-use crate::status::StatusWatch;
+use crate::status::BoardWatch;
 use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
 use segments::write_atomic;
 use wire::{health_dir, percent_encode};
@@ -82,7 +82,7 @@ impl Notifier {
 fn run(sender: &NoticeSender, settings: &Mutex<NotificationSettings>, woken: &Receiver<()>) {
     let mut tracker = NoticeTracker::from_sent(sender.load_sent());
     let status = &sender.context.status;
-    let mut watch: Option<StatusWatch> = None;
+    let mut watch: Option<BoardWatch> = None;
     loop {
         let settings = lock(settings).clone();
         // Watched only while notifications are on: a watch costs a probe of the processes a second.

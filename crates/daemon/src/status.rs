@@ -7,5 +7,5 @@ mod approvals; // requests for approval
 
 pub use approvals::{ApprovalFilter, approvals};
 pub(crate) use changes::{AssessedStatus, ChangesCursor};
-pub(crate) use service::{StatusService, StatusThread, StatusWatch};
+pub(crate) use service::{BoardWatch, StatusService, StatusThread};
 pub use tracker::{SessionStatus, StatusTracker};

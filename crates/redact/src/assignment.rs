@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::Check;
-use crate::settings::Line;
+use crate::settings::SettingLine;
 use crate::value::{self, is_secret};
 use crate::word::{before, ends_escape, ends_with_mark};
 
@@ -93,7 +93,7 @@ pub(crate) fn find_value(
     if operator == Operator::Comma {
         return None;
     }
-    if let Some(line) = Line::find(text, &name, keyword)
+    if let Some(line) = SettingLine::find(text, &name, keyword)
         && matches!(operator, Operator::Colon | Operator::Equal | Operator::TightEqual)
         && !is_variable
         && let is_plain = is_upper(&text[name.clone()])

@@ -34,12 +34,12 @@ pub(crate) struct Keywords {
     /// The number of bits that are set before each word. With the bits before a prefix in its word
     /// it is the prefix's place in `by_prefix`.
     set_before: Box<[u16; WORDS]>,
-    by_prefix: Vec<Candidates>,
+    by_prefix: Vec<PrefixKeywords>,
 }
 
 /// The keywords with one prefix.
 #[derive(Debug, Default)]
-struct Candidates {
+struct PrefixKeywords {
     /// One bit for each class that the byte behind the prefix may have. It turns most places away
     /// that the prefix lets through.
     next_classes: u64,
@@ -66,7 +66,7 @@ impl Keywords {
             }
         }
         let class_by_byte = classes(&by_text);
-        let mut by_prefix: BTreeMap<usize, Candidates> = BTreeMap::new();
+        let mut by_prefix: BTreeMap<usize, PrefixKeywords> = BTreeMap::new();
         for keyword in by_text {
             let next = keyword.text.get(PREFIX_LEN).map(|&byte| class_by_byte[usize::from(byte)]);
             for prefix in prefixes(&class_by_byte, &keyword.text) {

@@ -12,21 +12,21 @@ use crate::word::before;
 const LEADS: [&[u8]; 6] = [b"- ", b"export ", b"set ", b"SET ", b"ENV ", b"ARG "];
 
 /// A line that begins with a name.
-pub(crate) struct Line<'a> {
+pub(crate) struct SettingLine<'a> {
     /// Whether the name stands at the very beginning.
     is_outermost: bool,
     /// The line before it, if it can be seen.
     previous: Option<&'a [u8]>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> SettingLine<'a> {
     /// Returns the line that begins with the name, if the name begins a line. Only the bytes that
     /// every rule sees before its keyword are examined.
     pub(crate) fn find(
         text: &'a [u8],
         name: &Range<usize>,
         keyword: &Range<usize>,
-    ) -> Option<Line<'a>> {
+    ) -> Option<SettingLine<'a>> {
         let lead = before(text, keyword.start);
         let line_start = break_before(lead);
         let line = &lead[line_start.unwrap_or(0)..];
@@ -38,7 +38,7 @@ impl<'a> Line<'a> {
         let is_text =
             matches!(front, [.., b'"']) && !matches!(text.get(name.end), Some(b'"' | b'\\'));
         if is_text {
-            return Some(Line { is_outermost: true, previous: None });
+            return Some(SettingLine { is_outermost: true, previous: None });
         }
         // Without a line break in sight, only the beginning of the text begins a line.
         if line_start.is_none() && lead.len() < keyword.start {
@@ -55,7 +55,7 @@ impl<'a> Line<'a> {
             // The first line of a string begins behind its quote.
             line.rsplit(|&byte| byte == b'"').next().unwrap_or(line)
         });
-        Some(Line { is_outermost: indent.is_empty(), previous })
+        Some(SettingLine { is_outermost: indent.is_empty(), previous })
     }
 
     /// Returns the value at `from` if it fills the rest of the line and is no code.

@@ -15,12 +15,12 @@ use tokio::sync::oneshot;
 #[derive(Clone)]
 pub(crate) struct ConnectionLimit {
     places_max: usize,
-    places: Arc<Mutex<Places>>,
+    places: Arc<Mutex<ConnectionSlots>>,
 }
 
 /// The connections that hold a place, by their number. Dropping a sender closes its connection.
 #[derive(Default)]
-struct Places {
+struct ConnectionSlots {
     next: u64,
     unproven: BTreeMap<u64, oneshot::Sender<()>>,
     proven: BTreeMap<u64, oneshot::Sender<()>>,
@@ -55,7 +55,7 @@ impl ConnectionLimit {
         Some((Arc::new(place), closed))
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, ConnectionSlots> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -27,7 +27,7 @@ const SEED: u64 = 17;
 struct DamageKind {
     name: &'static str,
     /// Damages a copy of the journal; `dice` choose the place.
-    damage: fn(&Recorded, &Path, &mut Dice),
+    damage: fn(&RecordedJournal, &Path, &mut Dice),
     /// There is only one way to do it.
     is_single: bool,
 }
@@ -69,16 +69,16 @@ const KINDS: &[DamageKind] = &[
     one("`lock` missing", |_, dir, _| remove_all(dir, "lock")),
 ];
 
-const fn many(name: &'static str, damage: fn(&Recorded, &Path, &mut Dice)) -> DamageKind {
+const fn many(name: &'static str, damage: fn(&RecordedJournal, &Path, &mut Dice)) -> DamageKind {
     DamageKind { name, damage, is_single: false }
 }
 
-const fn one(name: &'static str, damage: fn(&Recorded, &Path, &mut Dice)) -> DamageKind {
+const fn one(name: &'static str, damage: fn(&RecordedJournal, &Path, &mut Dice)) -> DamageKind {
     DamageKind { name, damage, is_single: true }
 }
 
 /// A journal made from recordings, and every event in it.
-struct Recorded {
+struct RecordedJournal {
     world: World,
     dir: PathBuf,
     /// The same folder before the last recordings were read.
@@ -102,7 +102,7 @@ fn repair_gives_back_what_is_left() {
     let wanted: u64 = wanted.unwrap_or(DAMAGES);
     let seed = std::env::var("HANSARD_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut dice = Dice::new(seed.unwrap_or(SEED));
-    let recorded = Recorded::new();
+    let recorded = RecordedJournal::new();
     let singles = KINDS.iter().filter(|kind| kind.is_single).count() as u64;
     let each = wanted.saturating_sub(singles).div_ceil(KINDS.len() as u64 - singles).max(1);
     println!("{} events, seed {}", recorded.events.len(), dice.seed());
@@ -124,8 +124,8 @@ fn repair_gives_back_what_is_left() {
     println!("{tried} damages");
 }
 
-impl Recorded {
-    fn new() -> Recorded {
+impl RecordedJournal {
+    fn new() -> RecordedJournal {
         let world = empty();
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/tests/fixtures");
         let mut homes: Vec<PathBuf> = Vec::new();
@@ -155,7 +155,7 @@ impl Recorded {
             }
         }
         let events = events(&dir);
-        Recorded { world, dir, older, events, imported }
+        RecordedJournal { world, dir, older, events, imported }
     }
 
     fn try_damage(&self, kind: &DamageKind, number: u64, dice: &mut Dice) -> DamageOutcome {
@@ -248,35 +248,35 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.into_iter().map(named).collect()
 }
 
-fn cut_database(_: &Recorded, dir: &Path, dice: &mut Dice) {
+fn cut_database(_: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     let path = dir.join("journal.db");
     let length = path.metadata().unwrap().len();
     cut(&path, length * (1 + dice.below(99)) / 100);
 }
 
-fn flip_header(_: &Recorded, dir: &Path, dice: &mut Dice) {
+fn flip_header(_: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     flip_at(&dir.join("journal.db"), dice.below(100), dice);
 }
 
-fn flip_database(_: &Recorded, dir: &Path, dice: &mut Dice) {
+fn flip_database(_: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     flip(&dir.join("journal.db"), 100, dice);
 }
 
-fn zero_first_page(_: &Recorded, dir: &Path, _: &mut Dice) {
+fn zero_first_page(_: &RecordedJournal, dir: &Path, _: &mut Dice) {
     overwrite(&dir.join("journal.db"), 0, &vec![0; PAGE as usize]);
 }
 
-fn zero_page(_: &Recorded, dir: &Path, dice: &mut Dice) {
+fn zero_page(_: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     let path = dir.join("journal.db");
     overwrite(&path, any_page(&path, 1, dice) * PAGE, &vec![0; PAGE as usize]);
 }
 
-fn zero_pages(_: &Recorded, dir: &Path, dice: &mut Dice) {
+fn zero_pages(_: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     let path = dir.join("journal.db");
     overwrite(&path, any_page(&path, 8, dice) * PAGE, &vec![0; 8 * PAGE as usize]);
 }
 
-fn swap_pages(_: &Recorded, dir: &Path, dice: &mut Dice) {
+fn swap_pages(_: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     let path = dir.join("journal.db");
     let (one, other) = (any_page(&path, 1, dice) * PAGE, any_page(&path, 1, dice) * PAGE);
     let bytes = fs::read(&path).unwrap();
@@ -285,29 +285,29 @@ fn swap_pages(_: &Recorded, dir: &Path, dice: &mut Dice) {
     overwrite(&path, other, page(one));
 }
 
-fn older_database(recorded: &Recorded, dir: &Path, _: &mut Dice) {
+fn older_database(recorded: &RecordedJournal, dir: &Path, _: &mut Dice) {
     for name in ["journal.db-wal", "journal.db-shm", "derived.db"] {
         let _ = fs::remove_file(dir.join(name));
     }
     fs::copy(recorded.older.join("journal.db"), dir.join("journal.db")).unwrap();
 }
 
-fn lose_and_flip(recorded: &Recorded, dir: &Path, dice: &mut Dice) {
+fn lose_and_flip(recorded: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     remove(dir, "journal.db");
     flip_original(recorded, dir, dice);
 }
 
-fn flip_original(recorded: &Recorded, dir: &Path, dice: &mut Dice) {
+fn flip_original(recorded: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     flip(&any_original(recorded, dir, dice), 0, dice);
 }
 
-fn cut_original(recorded: &Recorded, dir: &Path, dice: &mut Dice) {
+fn cut_original(recorded: &RecordedJournal, dir: &Path, dice: &mut Dice) {
     let path = any_original(recorded, dir, dice);
     let length = path.metadata().unwrap().len();
     cut(&path, dice.below(length));
 }
 
-fn any_original(_: &Recorded, dir: &Path, dice: &mut Dice) -> PathBuf {
+fn any_original(_: &RecordedJournal, dir: &Path, dice: &mut Dice) -> PathBuf {
     let mut files = entries(&dir.join("originals"));
     let place = dice.below(files.len() as u64) as usize;
     files.swap_remove(place)

@@ -26,7 +26,7 @@ use crate::answers;
 use crate::health::{Condition, Health};
 use crate::journal_handle::JournalHandle;
 use crate::log::part;
-use crate::status::{ApprovalFilter, StatusService, StatusWatch, approvals};
+use crate::status::{ApprovalFilter, BoardWatch, StatusService, approvals};
 use views::ViewCache;
 
 /// The groupings of usage, by their names in requests.
@@ -46,7 +46,7 @@ pub(crate) struct ApiBackend {
     pub(crate) journal: JournalHandle,
     pub(crate) status: Arc<StatusService>,
     /// Held while pages follow the statuses.
-    pub(crate) watch: Mutex<Option<StatusWatch>>,
+    pub(crate) watch: Mutex<Option<BoardWatch>>,
     pub(crate) recent: ViewCache<Hot>,
     pub(crate) facts: ViewCache<Facts>,
     pub(crate) turns: ViewCache<Turns>,

@@ -20,7 +20,7 @@ use super::cortex::Cortex;
 use super::run::ABSENCE;
 use super::running_report::RunningReport;
 use crate::journal_handle::JournalHandle;
-use crate::status::{ChangesCursor, StatusService, StatusWatch};
+use crate::status::{BoardWatch, ChangesCursor, StatusService};
 
 /// The name of the consumer.
 const CONSUMER: &str = "bus";
@@ -53,7 +53,7 @@ pub(crate) struct BusPublisher {
     status: Arc<StatusService>,
     status_cursor: ChangesCursor,
     /// Held while an agent works: that it stops may show in no event.
-    watch: Option<StatusWatch>,
+    watch: Option<BoardWatch>,
     /// The sessions in the file of open runs.
     open_runs: BTreeSet<SessionId>,
 }

@@ -1,7 +1,7 @@
 //! The one place in the daemon that says what each session is doing. Pages, notifications, the bus
 //! and commands all read it, so that they cannot disagree.
 //!
-//! Without a [`StatusWatch`] the thread sleeps. With one, a session is assessed again when an event of it was
+//! Without a [`BoardWatch`] the thread sleeps. With one, a session is assessed again when an event of it was
 //! recorded, at most every 100 ms. The end of a process and the passing of time produce no event:
 //! so once a second the thread probes the processes of open sessions, and assesses a session again
 //! if the probe differs or the clock alone changes its status. When the last watcher leaves, the
@@ -58,7 +58,7 @@ pub(crate) struct StatusService {
 }
 
 /// Keeps the statuses current for as long as it is held.
-pub(crate) struct StatusWatch(Arc<StatusService>);
+pub(crate) struct BoardWatch(Arc<StatusService>);
 
 /// The thread of the service. It has to be stopped.
 pub(crate) struct StatusThread {
@@ -132,10 +132,10 @@ impl StatusService {
     }
 
     /// Begins to keep the statuses current. The last watch to be dropped wipes the board.
-    pub(crate) fn watch(self: &Arc<StatusService>) -> StatusWatch {
+    pub(crate) fn watch(self: &Arc<StatusService>) -> BoardWatch {
         self.watch_state().watchers += 1;
         self.changed.notify_all();
-        StatusWatch(Arc::clone(self))
+        BoardWatch(Arc::clone(self))
     }
 
     /// The board that the thread fills.
@@ -368,9 +368,9 @@ impl StatusService {
     }
 }
 
-impl Drop for StatusWatch {
+impl Drop for BoardWatch {
     fn drop(&mut self) {
-        let StatusWatch(service) = self;
+        let BoardWatch(service) = self;
         let mut watch_state = service.watch_state();
         watch_state.watchers -= 1;
         if watch_state.watchers == 0 {

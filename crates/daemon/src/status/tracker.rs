@@ -68,7 +68,7 @@ struct Assessment {
 
 /// What an assessment is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
+enum AssessFor {
     /// One answer. The list that is kept current does not learn of it, so that what it shows is
     /// compared with what it showed before.
     Answer,
@@ -140,7 +140,7 @@ impl StatusTracker {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        self.assess_recent(Purpose::Answer, processes, now)
+        self.assess_recent(AssessFor::Answer, processes, now)
     }
 
     /// The same for a list that [`StatusTracker::changed`] keeps current from now on.
@@ -149,14 +149,14 @@ impl StatusTracker {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        let listed = self.assess_recent(Purpose::Show, processes, now)?;
+        let listed = self.assess_recent(AssessFor::Show, processes, now)?;
         self.shown_open.clone_from(&self.open);
         Ok(listed)
     }
 
     fn assess_recent(
         &mut self,
-        purpose: Purpose,
+        purpose: AssessFor,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
@@ -180,7 +180,7 @@ impl StatusTracker {
     fn asking(
         &mut self,
         which: &SessionFilter,
-        purpose: Purpose,
+        purpose: AssessFor,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
@@ -230,7 +230,7 @@ impl StatusTracker {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        self.list(None, Purpose::Answer, processes, now)
+        self.list(None, AssessFor::Answer, processes, now)
     }
 
     /// Whether a session is tracked up to its last event, or nearly so.
@@ -250,7 +250,7 @@ impl StatusTracker {
         let probe = HostProbe::look(&environment, processes);
         // Files are searched before the status: `is_behind` and the probe need the path.
         self.find_files(std::slice::from_ref(&info))?;
-        self.status(info, Purpose::Answer, &probe, now)
+        self.status(info, AssessFor::Answer, &probe, now)
     }
 
     /// Assesses sessions of which events were just recorded. Costs only what is new: it does not
@@ -269,7 +269,7 @@ impl StatusTracker {
                 // Deleted meanwhile.
                 Err(ReadError::SessionNotFound(_)) => {}
                 info => {
-                    let status = self.status(info?, Purpose::Show, &probe, now)?;
+                    let status = self.status(info?, AssessFor::Show, &probe, now)?;
                     // The events were read from the file a moment ago.
                     statuses.push(SessionStatus { is_behind: false, ..status });
                 }
@@ -316,7 +316,7 @@ impl StatusTracker {
                 // Deleted meanwhile.
                 // The list itself is wrong then, and has to be made anew.
                 Err(ReadError::SessionNotFound(_)) => return Ok(None),
-                info => statuses.push(self.status(info?, Purpose::Show, &probe, now)?),
+                info => statuses.push(self.status(info?, AssessFor::Show, &probe, now)?),
             }
         }
         Ok(Some(statuses))
@@ -334,7 +334,7 @@ impl StatusTracker {
     fn list(
         &mut self,
         active_since: Option<Time>,
-        purpose: Purpose,
+        purpose: AssessFor,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
@@ -371,7 +371,7 @@ impl StatusTracker {
     fn status(
         &mut self,
         info: SessionInfo,
-        purpose: Purpose,
+        purpose: AssessFor,
         probe: &HostProbe<'_>,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
@@ -410,7 +410,7 @@ impl StatusTracker {
             is_behind: file.is_some_and(has_grown),
             info: info.clone(),
         };
-        if purpose == Purpose::Show {
+        if purpose == AssessFor::Show {
             known.assessment = Some(Assessment { target, evidence, until });
         }
         self.sessions.insert(info.id, known);
