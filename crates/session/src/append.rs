@@ -8,7 +8,9 @@
 
 use std::collections::VecDeque;
 
-use event::payload::{ContextAdded, Payload, SettingsChanged, UserPrompt};
+use event::payload::{
+    ContextAdded, Payload, SessionMode, SessionParent, SessionStarted, SettingsChanged, UserPrompt,
+};
 use event::{Draft, Event, EventId, SessionId};
 use journal::{AppendError, Batch, EventReceipt, PendingAppend};
 
@@ -173,8 +175,13 @@ impl Session {
         // Only a batch that the journal accepted may be built upon: an early return leaves the
         // state as it was.
         let ticket = self.journal().submit(batch)?;
-        state.open_work = checked.state;
-        state.queued.extend(checked.new);
+        if fork_parent(tail, drafts).is_some() {
+            // What a fork inherits is folded from the log, under the ids that the fork shows.
+            state.is_stale = true;
+        } else {
+            state.open_work = checked.state;
+            state.queued.extend(checked.new);
+        }
         Ok(SubmittedBatch { ticket, generation: state.generation })
     }
 
@@ -190,11 +197,27 @@ impl Session {
             let session_id = self.session_id().clone();
             return Err(AppendError::Conflict { session_id, expected, actual }.into());
         }
+        let inherited = match fork_parent(actual, drafts) {
+            Some(parent) => Some(self.inherited_work(parent)?),
+            None => None,
+        };
+        let before = inherited.as_ref().unwrap_or(&state.open_work);
         let reader = self.reader();
         let mut past = QueuedLookup::new(&reader);
         // The reader sees committed events only. A result may answer a call that is still queued.
         state.queued.iter().for_each(|event| past.push(event.clone()));
-        Ok(check_new(&state.open_work, drafts, &past)?)
+        Ok(check_new(before, drafts, &past)?)
+    }
+
+    /// Returns the open work of a fork at its beginning, before its first event is recorded.
+    fn inherited_work(&self, parent: SessionParent) -> Result<OpenWork, SessionError> {
+        let id = self.session_id().clone();
+        if parent.session_id == id {
+            return Err(SessionError::SameSession(id));
+        }
+        let parent = Session::at_seq(self.host(), parent.session_id, parent.seq)?;
+        // The rules find calls by their own ids, so the parent's event ids do for this one check.
+        Ok(parent.open_work().inherit(id, &|event_id| event_id))
     }
 
     /// Replaces the queue by the recorded state. Batches that are queued now and turn out to be
@@ -227,6 +250,14 @@ impl Session {
         let _ = current.fold_all(&committed, &reader);
         current.save_if_due(&reader);
     }
+}
+
+/// Returns the parent of a session that these drafts begin as a fork.
+fn fork_parent(tail: u64, drafts: &[Draft]) -> Option<SessionParent> {
+    let first = drafts.first().filter(|_| tail == 0)?;
+    let started = first.readable::<SessionStarted>()?;
+    // The journal takes a session without a mode for a fork too.
+    started.parent.filter(|_| matches!(started.mode, None | Some(SessionMode::Fork)))
 }
 
 /// A session that begins in the same transaction as an append.

@@ -13,7 +13,7 @@ use crate::{LiveState, SessionError};
 const NAME: &str = "session";
 
 /// The version of the saved form. A state of another version is built again from the log.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The minimum number of new events before the state is saved again.
 const EVENTS_MIN: u64 = 256;

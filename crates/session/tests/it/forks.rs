@@ -1,6 +1,8 @@
 //! Forks, snapshots, replay and lineage over a journal.
 
-use event::payload::{Compaction, ContextAdded, Covers, SavedEntry, SessionStarted};
+use event::payload::{
+    Compaction, ContextAdded, Covers, SavedEntry, SessionMode, SessionParent, SessionStarted,
+};
 use event::{Event, EventId, ForkOrigin, Raw};
 use journal::{Ancestry, ForkPolicy, LineageError, ReadError, ReadMode, Selection};
 use session::compaction::CompactionOptions;
@@ -17,6 +19,15 @@ fn fork_at(session: &Session, name: &str, at: u64) {
 
 fn fork_of(session: &Session, name: &str) {
     session.fork(id(name), ForkOptions::default()).unwrap();
+}
+
+/// The first event of a fork that a host writes itself.
+fn begun_from(parent: &str, seq: u64) -> SessionStarted {
+    SessionStarted {
+        parent: Some(SessionParent { session_id: id(parent), seq, event_id: None }),
+        mode: Some(SessionMode::Fork),
+        ..SessionStarted::default()
+    }
 }
 
 fn root(name: &str) -> Ancestry {
@@ -81,6 +92,55 @@ every_store! {
         assert_eq!(fork.cost().inherited.to_string(), "0.06");
         assert_eq!(fork.cost().own.to_string(), "0");
         assert_eq!(fork.cost().total(), parent.cost().total());
+    }
+
+    fn the_first_append_can_begin_a_fork(world) {
+        let parent = world.session("p");
+        write(&parent, 1, TALK);
+        let fork = Session::create(&world.host, id("f")).unwrap();
+        let appended = fork.append(fork.draft(&begun_from("p", 7)).unwrap()).unwrap();
+        assert_eq!((appended.seq, fork.seq()), (8, 8));
+        assert_eq!(told(&fork), told(&parent));
+        assert_eq!(fork.cost().inherited.to_string(), "0.06");
+        assert_eq!(fork.cost().own.to_string(), "0");
+        fork.append_prompt("go on").unwrap();
+        assert_eq!(fork.live(), world.open("f").live());
+        assert_eq!(told(&fork), told(&world.open("f")));
+        // Only the first event can name a parent, and only another session.
+        let again = fork.append(fork.draft(&begun_from("p", 7)).unwrap());
+        assert!(matches!(again, Err(SessionError::SessionExists(name)) if name == id("f")));
+        let own = Session::create(&world.host, id("g")).unwrap();
+        let own = own.append(own.draft(&begun_from("g", 0)).unwrap());
+        assert!(matches!(own, Err(SessionError::SameSession(name)) if name == id("g")));
+        let beyond = Session::create(&world.host, id("h")).unwrap();
+        let beyond = beyond.append(beyond.draft(&begun_from("p", 8)).unwrap());
+        assert!(matches!(beyond, Err(SessionError::PointOutOfRange { point: 8, tail: 7, .. })));
+    }
+
+    fn the_first_batch_of_a_fork_answers_an_inherited_call(world) {
+        let parent = world.session("p");
+        write(&parent, 1, "prompt hello \n call m1 c1 bash ls");
+        let fork = Session::create(&world.host, id("f")).unwrap();
+        let mut batch = vec![fork.draft(&begun_from("p", 2)).unwrap()];
+        batch.extend(drafts_of("f", 20, "result c1 ok done \n say m2 all done"));
+        fork.append_batch(batch).unwrap();
+        assert_eq!(fork.effective().unwrap().len(), 4);
+        assert!(fork.open_work().calls().is_empty());
+        assert_eq!(fork.live(), world.open("f").live());
+    }
+
+    fn the_saved_state_of_a_fork_has_the_inherited_cost(world) {
+        let parent = world.session("p");
+        let paid = drafts_of("p", 1, &"[cost=0.01] prompt again \n".repeat(300));
+        parent.append_batch(paid).unwrap();
+        let fork = Session::create(&world.host, id("f")).unwrap();
+        fork.append(fork.draft(&begun_from("p", 300)).unwrap()).unwrap();
+        if world.kept != Kept::Memory {
+            let saved = world.journal().saved_view(&id("f"), "session").unwrap();
+            assert!(saved.is_some_and(|(up_to_seq, _)| up_to_seq == 301));
+        }
+        let cost = world.open("f").cost();
+        assert_eq!((cost.inherited.to_string(), cost.own.to_string()), ("3".into(), "0".into()));
     }
 
     fn a_fork_of_a_fork_names_its_immediate_source(world) {
