@@ -62,6 +62,10 @@ impl Session {
             // A caller's child id may not be a valid session id; then the caller has to give one.
             None => SessionId::new(&child_id).map_err(ReadError::from)?,
         };
+        // Both sessions stand in one batch, where every try would conflict with the request itself.
+        if session_id == *self.session_id() {
+            return Err(SessionError::SameSession(session_id));
+        }
         let request = spec.request(child_id.clone(), &session_id)?;
         let requested = self.draft(&request)?;
         let scope = Scope::of_child(&request);

@@ -27,7 +27,7 @@ pub enum SessionError {
     BadPayload(#[from] BadPayload),
     #[error("session `{0}` exists already")]
     SessionExists(SessionId),
-    #[error("session `{0}` cannot be forked onto itself")]
+    #[error("session `{0}` cannot be its own fork or child")]
     SameSession(SessionId),
     #[error("session `{session_id}` has {tail} events; {point} is beyond its end")]
     PointOutOfRange { session_id: SessionId, point: u64, tail: u64 },

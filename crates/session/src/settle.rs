@@ -36,9 +36,8 @@ impl Session {
         }
     }
 
-    /// Waits until a child has ended or waits itself; `None` if it still runs and nothing has
-    /// happened in the journal for as long as the patience lasts. A second call, here or in
-    /// another process, gives the same answer.
+    /// Waits until a child has ended or waits itself; `None` if it still runs when the patience is
+    /// over, by the host's clock. A second call, here or in another process, gives the same answer.
     pub fn wait_child(
         &self,
         child_id: &str,
@@ -46,24 +45,36 @@ impl Session {
     ) -> Result<Option<ChildRun>, SessionError> {
         // The stream is opened before the state is read, so that no event in between is missed.
         let mut news = self.journal().follow(FollowFrom::Now, OnLag::CatchUp)?;
+        let began = self.host().now();
+        let mut left = patience;
         loop {
             let child = self.settle_child(child_id)?;
             if !matches!(child.status, ChildStatus::Requested | ChildStatus::Running) {
                 return Ok(Some(child));
             }
+            if left.is_zero() {
+                return Ok(None);
+            }
             loop {
-                match news.next_within(patience) {
-                    Ok(Some(Delivery::Event(recorded))) => {
-                        // Most events of a busy journal are about other sessions; each settling
-                        // reads the child's log.
-                        if self.may_move(&child, &recorded.event) {
-                            break;
-                        }
+                let may_move = match news.next_within(left) {
+                    // Most events of a busy journal are about other sessions; each settling reads
+                    // the child's log.
+                    Ok(Some(Delivery::Event(recorded))) => self.may_move(&child, &recorded.event),
+                    Ok(Some(_)) => false,
+                    Ok(None) => {
+                        left = Duration::ZERO;
+                        break;
                     }
-                    Ok(Some(_)) => {}
-                    Ok(None) => return Ok(None),
                     Err(FollowError::Closed) => return Err(AppendError::Closed.into()),
                     Err(FollowError::Failed(error)) => return Err(error.into()),
+                };
+                // Counted from the beginning, because a busy journal delivers without end.
+                let waited = began.millis_until(self.host().now());
+                left = patience.saturating_sub(Duration::from_millis(waited));
+                // The log is looked at once more at the end: its newest events may not have been
+                // delivered yet.
+                if may_move || left.is_zero() {
+                    break;
                 }
             }
         }

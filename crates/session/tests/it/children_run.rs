@@ -1,14 +1,16 @@
 //! Children: asked for, begun, heard of, waited for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use event::payload::{
     Artifact, ChildMode, ChildRequested, Content, SessionStarted, TurnCompleted, UserPrompt,
     WORKSPACE_FILE_REF,
 };
-use event::{ChildStatus, Raw};
-use journal::{FollowFrom, OnLag};
-use session::{ChildSpec, RuleViolation, Session, SessionError, SpawnedChild};
+use event::{ChildStatus, Raw, Time};
+use journal::{FollowFrom, Journal, OnLag};
+use session::{ChildSpec, Host, RuleViolation, Session, SessionError, SpawnedChild, Stamps};
 
 use crate::drafts::{drafts_of, metadata};
 use crate::worlds::{World, all, every_store, id, kinds, told, write};
@@ -103,6 +105,16 @@ every_store! {
         assert_eq!(*spawned.scope.metadata(), stamp);
         let started = all(&spawned.session)[0].payload::<SessionStarted>().unwrap().unwrap();
         assert_eq!(started.agent.as_deref(), Some("digger"));
+    }
+
+    fn a_session_is_not_its_own_child(world) {
+        let parent = world.session("p");
+        let own_id = |parent: &Session| parent.spawn_child(dig("p")).map(drop);
+        // Before its first event and after it.
+        assert!(matches!(own_id(&parent), Err(SessionError::SameSession(name)) if name == id("p")));
+        parent.append_prompt("hello").unwrap();
+        assert!(matches!(own_id(&parent), Err(SessionError::SameSession(name)) if name == id("p")));
+        assert_eq!(kinds(&all(&parent)), ["user.prompt"]);
     }
 
     fn invalid_child_is_refused_whole(world) {
@@ -327,4 +339,43 @@ fn a_turn_that_ended_tells_its_usage() {
     let settled = parent.settle_child("c").unwrap();
     assert_eq!(settled.usage.unwrap().input_tokens, Some(7));
     assert!(parent.follow(FollowFrom::Now, OnLag::Skip).is_ok());
+}
+
+/// A clock on which every look takes ten milliseconds.
+struct TickingClock(AtomicU64);
+
+impl Stamps for TickingClock {
+    fn now(&self) -> Time {
+        Time::from_millis(10 * self.0.fetch_add(1, Ordering::SeqCst) as i64)
+    }
+
+    fn tail(&self) -> [u8; 10] {
+        let mut tail = [2; 10];
+        tail[2..].copy_from_slice(&self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        tail
+    }
+}
+
+#[test]
+fn patience_ends_while_others_write() {
+    /// More than the patience lasts for, by far.
+    const WRITES_MAX: u64 = 5_000;
+    let host = Host::new(Journal::in_memory(), Arc::new(TickingClock(AtomicU64::new(0))));
+    let parent = Session::create(&host, id("p")).unwrap();
+    spawn(&parent, dig("c"));
+    let busy = Session::create(&host, id("busy")).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            let mut writes = 0;
+            while writes < WRITES_MAX && !is_over.load(Ordering::SeqCst) {
+                busy.append_prompt(writes.to_string()).unwrap();
+                writes += 1;
+            }
+            writes
+        });
+        assert!(parent.wait_child("c", LONG).unwrap().is_none());
+        is_over.store(true, Ordering::SeqCst);
+        assert!(writes.join().unwrap() < WRITES_MAX);
+    });
 }
