@@ -33,6 +33,7 @@ export interface Tracts {
       event_id: string;
       seq: number;
       position?: number;
+      run_id: string;
       prompt: string;
       model?: string;
       chat_id?: string;
@@ -113,6 +114,7 @@ export interface Tracts {
       event_id?: string;
       seq?: number;
       position?: number;
+      run_id?: string;
       result?: string;
       outcome: string;
       usage?: Record<string, unknown>;
@@ -130,6 +132,7 @@ export interface Tracts {
       event_id?: string;
       seq?: number;
       position?: number;
+      run_id?: string;
       error?: string;
       outcome: string;
       exit_code?: number;

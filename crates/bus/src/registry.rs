@@ -288,7 +288,7 @@ macro_rules! of_session {
 }
 
 of_session! {
-    CORTEX_START "prompt model? chat_id?"
+    CORTEX_START "run_id prompt model? chat_id?"
     CORTEX_THINKING "summary model?"
     CORTEX_TOOL_START "tool args{} call_id"
     CORTEX_TOOL_END "tool args{}? call_id result ok!"
@@ -308,8 +308,8 @@ macro_rules! of_run {
 
 of_run! {
     CORTEX_UPDATED "agent? status? from? reason? confidence? approval{}? settings{}?"
-    CORTEX_FINISH "result? outcome usage{}? cost#? skipped?"
-    CORTEX_ERROR "error? outcome exit_code#? partial_text_tail? trace?"
+    CORTEX_FINISH "run_id? result? outcome usage{}? cost#? skipped?"
+    CORTEX_ERROR "run_id? error? outcome exit_code#? partial_text_tail? trace?"
 }
 
 const DREAM_STARTED: &str =

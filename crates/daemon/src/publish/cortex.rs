@@ -4,12 +4,15 @@
 //! A prompt starts a run, and every start has one end. Where an agent records no end of a turn, a
 //! later event or the status service shows that the run is over. Such an end has no position of its
 //! own. A replay has only the ends that events show: each just before the message of that event.
+//!
+//! Which runs are open on the bus is not in the events alone, because the status service ends some.
+//! So a live `Cortex` holds the sessions of open runs, and takes them over from the daemon before.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bus::{Draft, Message};
-use event::payload::{ToolCall, ToolResult};
+use event::payload::{SessionStarted, SettingsChanged, ToolCall, ToolResult};
 use event::{Event, Kind, SessionId, Time};
 use journal::{Recorded, SessionInfo};
 use projection::PriceTable;
@@ -27,8 +30,12 @@ pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
 /// session is looked up again at its next event.
 const SESSIONS_MAX: usize = 1_024;
 
-/// Calls with a tool that is remembered until their result comes; the oldest are forgotten first.
+/// Calls whose tool is remembered. The oldest are forgotten first; their tool is then looked up.
 const CALLS_MAX: usize = 4_096;
+
+/// A run that the status service does not list any more is over when nothing was observed of it for
+/// this long.
+const UNLISTED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long a status has to stand before it ends a run that no event ends: the last records of a
 /// killed agent may be read after its process is gone.
@@ -36,10 +43,16 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Looks up what happened before the events that are published.
 pub(crate) trait SessionHistory {
-    fn about(&self, session: &SessionId) -> SessionAbout;
+    /// What was known of a session, and its run, just before one of its events.
+    fn look_back(&self, session: &SessionId, seq: u64) -> (SessionAbout, AgentRun);
 
-    /// The run of a session just before one of its events.
-    fn run(&self, session: &SessionId, seq: u64) -> AgentRun;
+    /// The tool of the last call with this id before an event.
+    fn tool(&self, session: &SessionId, call_id: &str, seq: u64) -> Option<String>;
+
+    /// A session as a whole; `None` if it cannot be read.
+    fn info(&self, session: &SessionId) -> Option<SessionInfo>;
+
+    fn is_deleted(&self, session: &SessionId) -> bool;
 
     /// The prices with which the cost of a run is estimated where its agent names none.
     fn prices(&self) -> PriceTable;
@@ -53,13 +66,15 @@ pub(crate) struct SessionAbout {
     pub project: Option<String>,
 }
 
-/// Turns events into messages.
+/// Turns events into messages. By default it is a replay, which knows the events alone.
 #[derive(Default)]
 pub(crate) struct Cortex {
     sessions: HashMap<SessionId, TrackedRun>,
-    calls: PendingCalls,
+    calls: RecentCalls,
     /// Read at the first event.
     prices: Option<PriceTable>,
+    /// The sessions with a published start and without an end; `None` in a replay.
+    open_runs: Option<BTreeSet<SessionId>>,
 }
 
 struct TrackedRun {
@@ -73,7 +88,15 @@ struct TrackedRun {
     early: Option<AssessedStatus>,
 }
 
-/// An agent with an open run.
+/// A message that no event stands for.
+#[derive(Debug)]
+pub(crate) struct StatusMessage {
+    /// The session whose run it ends. Such a message must not be lost: no replay has it.
+    pub ends: Option<SessionId>,
+    pub message: Message,
+}
+
+/// An agent at work.
 #[derive(Default, Serialize)]
 pub(crate) struct RunningAgent {
     agent_id: String,
@@ -83,7 +106,34 @@ pub(crate) struct RunningAgent {
     elapsed_seconds: i128,
 }
 
+impl SessionAbout {
+    /// Takes over what an event says, by the rules of the journal's list of sessions.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event.kind {
+            Kind::SessionStarted => {
+                let started = event.readable::<SessionStarted>().unwrap_or_default();
+                // A session that is resumed starts again, perhaps with fewer details.
+                self.agent = started.agent.or(self.agent.take());
+                self.model = started.model.or(self.model.take());
+                self.project = started.project.or(self.project.take());
+            }
+            Kind::SettingsChanged => {
+                let changed = event.readable::<SettingsChanged>().unwrap_or_default();
+                self.model = changed.model.or(self.model.take());
+                // A session is listed under the project it began in.
+                self.project = self.project.take().or(changed.project);
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Cortex {
+    /// Continues live with the runs that the former daemon left open.
+    pub(crate) fn live(open_runs: BTreeSet<SessionId>) -> Cortex {
+        Cortex { open_runs: Some(open_runs), ..Cortex::default() }
+    }
+
     /// The messages of the next event; the last of them is its own.
     pub(crate) fn make_messages(
         &mut self,
@@ -92,12 +142,17 @@ impl Cortex {
     ) -> Vec<Message> {
         let Recorded { position, event } = recorded;
         // Most results name only their call, and the call names the tool.
-        let tool = self.calls.tool_of(event);
+        let tool = self.calls.tool_of(event, before);
         let prices = self.prices.get_or_insert_with(|| before.prices());
-        let known = tracked_run(&mut self.sessions, event, before);
+        let known = tracked_run(&mut self.sessions, &self.open_runs, event, before);
+        known.about.apply(event);
         known.over_since = None;
         known.run.note_published();
         let change = known.run.apply(event, prices);
+        if matches!(change.own, OwnMessage::Start { .. }) && self.open_runs.is_some() {
+            known.run.note_start_told();
+        }
+        note_open(&mut self.open_runs, &event.session_id, &known.run);
         let status = words::reported_status(event, known.run.event_status());
         if let Some(status) = &status {
             known.run.note_status(status);
@@ -116,6 +171,7 @@ impl Cortex {
         });
         let own = match &change.own {
             OwnMessage::Start { prompt } => head("start", own_turn)
+                .with("run_id", event.id.to_string())
                 .with("prompt", prompt)
                 .with("model", about.model.as_deref().map(compact)),
             OwnMessage::End(end) => with_end(head(end.name(), own_turn), end),
@@ -134,17 +190,23 @@ impl Cortex {
 
     /// Applies an event that is not published, if messages depend on its session.
     pub(crate) fn skip_event(&mut self, event: &Event, before: &dyn SessionHistory) {
-        self.calls.tool_of(event);
+        self.calls.note_call(event);
         // A session that is not held is looked up when its next event is published.
         if let Some(known) = self.sessions.get_mut(&event.session_id) {
             let prices = self.prices.get_or_insert_with(|| before.prices());
+            known.about.apply(event);
             known.run.apply(event, prices);
+            note_open(&mut self.open_runs, &event.session_id, &known.run);
         }
     }
 
     /// The messages that follow from the status service's word on a session: its new status, and
     /// the end of a run that is over.
-    pub(crate) fn apply_status(&mut self, assessed: &AssessedStatus, now: Time) -> Vec<Message> {
+    pub(crate) fn apply_status(
+        &mut self,
+        assessed: &AssessedStatus,
+        now: Time,
+    ) -> Vec<StatusMessage> {
         let Some(known) = self.sessions.get_mut(&assessed.session) else { return Vec::new() };
         // The service may be ahead of the publisher: the status counts when its last event is out.
         known.early = (assessed.seq > known.run.seq()).then(|| assessed.clone());
@@ -158,7 +220,7 @@ impl Cortex {
                 .with("from", compact(&assessed.source))
                 .with("reason", assessed.reason.as_str())
                 .with("confidence", assessed.confidence.as_str());
-            build_message(draft, now)
+            StatusMessage { ends: None, message: build_message(draft, now) }
         });
         known.over_since = match effect {
             StatusEffect::GoesOn => None,
@@ -176,7 +238,7 @@ impl Cortex {
     }
 
     /// The messages of statuses that were ahead of the events published then.
-    pub(crate) fn apply_early_statuses(&mut self, now: Time) -> Vec<Message> {
+    pub(crate) fn apply_early_statuses(&mut self, now: Time) -> Vec<StatusMessage> {
         let due = self.sessions.values_mut().filter_map(|known| {
             let seq = known.run.seq();
             known.early.take_if(|early| early.seq <= seq)
@@ -186,7 +248,7 @@ impl Cortex {
     }
 
     /// The ends of runs that the status service has called over for a while.
-    pub(crate) fn end_settled_runs(&mut self, now: Time) -> Vec<Message> {
+    pub(crate) fn end_settled_runs(&mut self, now: Time) -> Vec<StatusMessage> {
         let is_settled = |known: &TrackedRun| {
             let over_since = known.over_since.as_ref();
             over_since.is_some_and(|(since, _)| settles_at(*since) <= now)
@@ -202,10 +264,68 @@ impl Cortex {
         over.map(|(since, _)| settles_at(*since)).min()
     }
 
-    /// The agents with an open run, as their statuses were reported last.
+    /// The ends of runs that the status service does not list any more: of deleted sessions, and of
+    /// those that were silent for a day and that no process has open.
+    pub(crate) fn end_unlisted_runs(
+        &mut self,
+        listed: &BTreeSet<SessionId>,
+        now: Time,
+        before: &dyn SessionHistory,
+    ) -> Vec<StatusMessage> {
+        let followed = self.sessions.iter().filter(|(_, known)| known.run.is_followed());
+        let followed = followed.map(|(session, _)| session);
+        let unlisted: BTreeSet<SessionId> = followed
+            .chain(self.open_runs.iter().flatten())
+            .filter(|session| !listed.contains(*session))
+            .cloned()
+            .collect();
+        unlisted.iter().filter_map(|session| self.end_unlisted(session, now, before)).collect()
+    }
+
+    fn end_unlisted(
+        &mut self,
+        session: &SessionId,
+        now: Time,
+        before: &dyn SessionHistory,
+    ) -> Option<StatusMessage> {
+        let is_deleted = before.is_deleted(session);
+        let observed_at = self.run_of(session).and_then(AgentRun::observed_at);
+        let is_old = |at: Time| now.nanos() - at.nanos() >= UNLISTED_AFTER.as_nanos() as i128;
+        // An agent whose clock is wrong is not listed either, and may be at work.
+        if !is_deleted && !observed_at.is_some_and(is_old) {
+            return None;
+        }
+        let was_open = self.open_runs.as_mut().is_some_and(|open| open.remove(session));
+        // Forgotten: the next event of the session, if there is one, looks it up again.
+        let known = self.sessions.remove(session);
+        let why = match is_deleted {
+            true => "the session was deleted",
+            false => "nothing was heard of it for a day",
+        };
+        let prices = self.prices.get_or_insert_with(|| before.prices());
+        let (end, draft) = match known {
+            Some(mut known) => {
+                let end = known.run.end_untracked(why, prices)?;
+                let draft = known.head(end.name(), session, end.turn_id.as_deref());
+                (end, draft)
+            }
+            None if was_open => {
+                let end = RunEnd::unrecorded(why);
+                let provider = session.as_str().split(':').next().unwrap_or_default();
+                let about = SessionAbout::default();
+                let draft = message_head(end.name(), session, provider, None, &about);
+                (end, draft)
+            }
+            None => return None,
+        };
+        let message = build_message(with_end(draft, &end), now);
+        Some(StatusMessage { ends: Some(session.clone()), message })
+    }
+
+    /// The agents at work, as their statuses were reported last.
     pub(crate) fn running_agents(&self, now: Time) -> Vec<RunningAgent> {
         let open = self.sessions.iter().filter_map(|(session, known)| {
-            let (since, status) = known.run.open_since()?;
+            let (since, status) = known.run.work_since()?;
             // An agent of which nothing is known for an hour is not called running.
             (status != Status::Unknown.as_str()).then(|| RunningAgent {
                 agent_id: session.to_string(),
@@ -221,43 +341,50 @@ impl Cortex {
         agents
     }
 
-    /// Looks up the run of a session that the former daemon left open.
-    pub(crate) fn resume_run(&mut self, info: &SessionInfo, before: &dyn SessionHistory) {
+    /// Looks up the open runs that no event has brought back: their agents may have ended since,
+    /// without an event.
+    pub(crate) fn resume_runs(&mut self, before: &dyn SessionHistory) {
         self.prices.get_or_insert_with(|| before.prices());
-        let run = before.run(&info.id, info.tail_seq + 1);
-        let (about, provider) = (before.about(&info.id), info.provider.clone());
-        let known = TrackedRun { about, provider, run, over_since: None, early: None };
-        self.sessions.insert(info.id.clone(), known);
+        let open = self.open_runs.iter().flatten();
+        let absent: Vec<SessionId> =
+            open.filter(|session| !self.sessions.contains_key(*session)).cloned().collect();
+        for session in absent {
+            // A deleted session is not in the next list of the status service.
+            let Some(info) = before.info(&session) else { continue };
+            let (about, mut run) = before.look_back(&session, info.tail_seq + 1);
+            run.take_over(true);
+            let provider = info.provider;
+            let known = TrackedRun { about, provider, run, over_since: None, early: None };
+            self.sessions.insert(session, known);
+        }
     }
 
     /// The sessions with a published start and without an end.
-    pub(crate) fn open_sessions(&self) -> BTreeSet<SessionId> {
-        let open = self.sessions.iter().filter(|(_, known)| known.run.was_told());
-        open.map(|(session, _)| session.clone()).collect()
+    pub(crate) fn open_runs(&self) -> &BTreeSet<SessionId> {
+        static NONE: BTreeSet<SessionId> = BTreeSet::new();
+        self.open_runs.as_ref().unwrap_or(&NONE)
     }
 
     /// Whether changes of any session's status are published.
     pub(crate) fn follows_statuses(&self) -> bool {
-        self.sessions.values().any(|known| known.run.is_followed())
-    }
-
-    /// The run of the session just before this event.
-    pub(crate) fn run_before(&mut self, event: &Event, before: &dyn SessionHistory) -> &AgentRun {
-        &tracked_run(&mut self.sessions, event, before).run
+        let is_followed = |known: &TrackedRun| known.run.is_followed();
+        !self.open_runs().is_empty() || self.sessions.values().any(is_followed)
     }
 
     /// The current run of a session, if it is held.
-    pub(crate) fn run_of(&self, session: &SessionId) -> Option<&AgentRun> {
+    fn run_of(&self, session: &SessionId) -> Option<&AgentRun> {
         self.sessions.get(session).map(|known| &known.run)
     }
 
     /// Ends a run that the status service calls over.
-    fn end_run(&mut self, session: &SessionId, now: Time) -> Option<Message> {
+    fn end_run(&mut self, session: &SessionId, now: Time) -> Option<StatusMessage> {
         let known = self.sessions.get_mut(session)?;
         let (_, assessed) = known.over_since.take()?;
         let end = known.run.end_by_status(&assessed, self.prices.as_ref()?)?;
+        note_open(&mut self.open_runs, session, &known.run);
         let draft = known.head(end.name(), session, end.turn_id.as_deref());
-        Some(build_message(with_end(draft, &end), now))
+        let message = build_message(with_end(draft, &end), now);
+        Some(StatusMessage { ends: Some(session.clone()), message })
     }
 }
 
@@ -272,9 +399,20 @@ fn settles_at(over_since: Time) -> Time {
     Time::from_nanos(over_since.nanos() + SETTLE.as_nanos() as i128)
 }
 
+/// Notes whether the run of a session is open on the bus.
+fn note_open(open_runs: &mut Option<BTreeSet<SessionId>>, session: &SessionId, run: &AgentRun) {
+    let Some(open_runs) = open_runs else { return };
+    if !run.was_told() {
+        open_runs.remove(session);
+    } else if !open_runs.contains(session) {
+        open_runs.insert(session.clone());
+    }
+}
+
 /// The tracked run of an event's session, looked up in the past if the session is new here.
 fn tracked_run<'a>(
     sessions: &'a mut HashMap<SessionId, TrackedRun>,
+    open_runs: &Option<BTreeSet<SessionId>>,
     event: &Event,
     before: &dyn SessionHistory,
 ) -> &'a mut TrackedRun {
@@ -286,19 +424,22 @@ fn tracked_run<'a>(
             sessions.clear();
         }
     }
-    let known = sessions.entry(id.clone()).or_insert_with(|| TrackedRun {
-        about: before.about(id),
-        provider: event.provider.clone(),
-        // The first event of a session has nothing before it to read.
-        run: if event.seq > 1 { before.run(id, event.seq) } else { AgentRun::default() },
-        over_since: None,
-        early: None,
-    });
-    // These two events change the agent, the model or the project.
-    if matches!(event.kind, Kind::SessionStarted | Kind::SettingsChanged) {
-        known.about = before.about(id);
+    // A run that was resumed may be ahead: events that it takes into account are published only now.
+    if sessions.get(id).is_some_and(|known| known.run.seq() >= event.seq) {
+        sessions.remove(id);
     }
-    known
+    sessions.entry(id.clone()).or_insert_with(|| {
+        // The first event of a session has nothing before it to read.
+        let (about, mut run) = match event.seq > 1 {
+            true => before.look_back(id, event.seq),
+            false => Default::default(),
+        };
+        if let Some(open_runs) = open_runs {
+            run.take_over(open_runs.contains(id));
+        }
+        let provider = event.provider.clone();
+        TrackedRun { about, provider, run, over_since: None, early: None }
+    })
 }
 
 /// The fields of every message. Texts from a transcript are cut, since they have any length.
@@ -320,7 +461,9 @@ fn message_head(
 }
 
 fn with_end(draft: Draft, end: &RunEnd) -> Draft {
-    let draft = draft.with("outcome", end.outcome.as_str());
+    let draft = draft
+        .with("run_id", end.run_id.map(|run_id| run_id.to_string()))
+        .with("outcome", end.outcome.as_str());
     let draft = match end.name() {
         // A failed run has no result; what it said until then is only a part.
         "error" => draft.with("error", &end.error).with("partial_text_tail", &end.result),
@@ -343,34 +486,35 @@ fn build_message(draft: Draft, at: Time) -> Message {
     draft.build().expect("every text in it was cut")
 }
 
-/// The tools of calls that have no result yet.
+/// The tools of the latest calls.
 #[derive(Default)]
-struct PendingCalls(VecDeque<(SessionId, String, String)>);
+struct RecentCalls(VecDeque<(SessionId, String, String)>);
 
-impl PendingCalls {
+impl RecentCalls {
     /// The tool of a call or of its result.
-    fn tool_of(&mut self, event: &Event) -> Option<String> {
-        match event.kind {
-            Kind::ToolCall => {
-                let ToolCall { call_id, tool, .. } = event.readable()?;
-                // Calls without a result, as of killed agents, would pile up otherwise.
-                if self.0.len() >= CALLS_MAX {
-                    self.0.pop_front();
-                }
-                self.0.push_back((event.session_id.clone(), call_id, tool.clone()));
-                Some(tool)
-            }
-            Kind::ToolResult => {
-                let ToolResult { call_id, tool, .. } = event.readable()?;
-                let is_it = |(session, call, _): &(SessionId, String, String)| {
-                    *call == call_id && *session == event.session_id
-                };
-                // From the end: an id that an agent uses twice means the latest call.
-                let called = self.0.iter().rposition(is_it).and_then(|at| self.0.remove(at));
-                tool.or(called.map(|(_, _, tool)| tool))
-            }
-            _ => None,
+    fn tool_of(&mut self, event: &Event, before: &dyn SessionHistory) -> Option<String> {
+        if event.kind != Kind::ToolResult {
+            return self.note_call(event);
         }
+        let ToolResult { call_id, tool, .. } = event.readable()?;
+        let session = &event.session_id;
+        // From the end: an id that an agent uses twice means the latest call.
+        let called = self.0.iter().rev().find(|(of, id, _)| *id == call_id && of == session);
+        tool.or_else(|| called.map(|(_, _, tool)| tool.clone()))
+            .or_else(|| before.tool(session, &call_id, event.seq))
+    }
+
+    /// Remembers a call and returns its tool.
+    fn note_call(&mut self, event: &Event) -> Option<String> {
+        if event.kind != Kind::ToolCall {
+            return None;
+        }
+        let ToolCall { call_id, tool, .. } = event.readable()?;
+        if self.0.len() >= CALLS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((event.session_id.clone(), call_id, tool.clone()));
+        Some(tool)
     }
 }
 

@@ -3,20 +3,21 @@
 //! It is a named consumer of the journal. It saves its position behind what was published, so that a
 //! restart continues there. It skips history: subscribers that start in the past replay it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bus::{Handle, Message, PublishError};
+use bus::{Handle, PublishError};
 use capture::StopFlag;
 use event::{Event, SessionId, Time};
 use journal::{
     Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, Recorded, SubscriptionWaker,
 };
 use segments::write_atomic;
+use serde::{Deserialize, Serialize};
 use wire::health_dir;
 
-use super::cortex::Cortex;
+use super::cortex::{Cortex, StatusMessage};
 use super::run::ABSENCE;
 use super::running_report::RunningReport;
 use crate::journal_handle::JournalHandle;
@@ -34,8 +35,20 @@ const ROOM_WITHIN: Duration = Duration::from_secs(10);
 /// The longest single wait. A wake-up ends it earlier.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
+/// The time between two tries to publish an end that found no room on the bus.
+const END_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// The file with the sessions that have a published start without an end.
 const OPEN_RUNS_FILE: &str = "open_runs.json";
+
+/// The runs that are open on the bus. Only this file tells a run that the status has ended from one
+/// that goes on: the journal has no event of such an end.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct OpenRuns {
+    /// Everything up to here was published or skipped when the runs were saved.
+    position: u64,
+    sessions: BTreeSet<SessionId>,
+}
 
 /// Publishes the journal's events on the bus.
 pub(crate) struct BusPublisher {
@@ -55,7 +68,9 @@ pub(crate) struct BusPublisher {
     /// Held while an agent works: that it stops may show in no event.
     watch: Option<BoardWatch>,
     /// The sessions in the file of open runs.
-    open_runs: BTreeSet<SessionId>,
+    saved_runs: BTreeSet<SessionId>,
+    /// Ends that found no room on the bus, the oldest first. There are as many as runs at most.
+    unsent_ends: VecDeque<StatusMessage>,
 }
 
 impl BusPublisher {
@@ -72,13 +87,20 @@ impl BusPublisher {
             0 => journal.tail()?,
             next => next - 1,
         };
+        // Without the file no run counts as open, and what goes on gets no end.
+        let saved = std::fs::read(health_dir(journal_handle.folder()).join(OPEN_RUNS_FILE));
+        let saved = saved.ok().and_then(|text| serde_json::from_slice::<OpenRuns>(&text).ok());
+        let OpenRuns { position, sessions } = saved.unwrap_or_default();
+        // The file is written before the position is saved. Its own position is later after a crash
+        // between the two, and the runs are those of that position.
+        let at = at.max(position.min(journal.tail()?));
         let recent_since = before_absence(clock());
         let long_ago = Instant::now();
         let mut publisher = BusPublisher {
             journal_handle,
             bus,
             clock,
-            cortex: Cortex::default(),
+            cortex: Cortex::live(sessions.clone()),
             at,
             saved: None,
             saved_at: long_ago,
@@ -87,9 +109,9 @@ impl BusPublisher {
             status,
             status_cursor: ChangesCursor::default(),
             watch: None,
-            open_runs: BTreeSet::new(),
+            saved_runs: sessions,
+            unsent_ends: VecDeque::new(),
         };
-        publisher.resume_open_runs(&journal)?;
         // Only a stopped bus refuses it, and a stopped bus has no subscribers.
         let _ = publisher.bus.announce_position(at);
         publisher.save();
@@ -123,7 +145,7 @@ impl BusPublisher {
                 break;
             }
             for recorded in &page {
-                if self.is_published(&recorded.event, &journal) {
+                if self.is_published(&recorded.event) {
                     self.publish(recorded, &journal);
                 } else {
                     self.skip_event(recorded, &journal);
@@ -144,6 +166,8 @@ impl BusPublisher {
     pub(crate) fn follow(&mut self, stop: &StopFlag) -> Result<(), ReadError> {
         let from = FollowFrom::At(self.at + 1);
         let journal = self.journal_handle.current();
+        // Everything up to here is published, so the other runs have no event to come back with.
+        self.cortex.resume_runs(&journal);
         // Catches up on lag: a subscriber of the bus must not miss a recorded event.
         let mut subscription = journal.follow(from, OnLag::CatchUp)?.with_waker(&self.waker());
         loop {
@@ -167,7 +191,7 @@ impl BusPublisher {
             if self.saved_at.elapsed() >= SAVE_EVERY {
                 self.save();
             }
-            self.apply_statuses();
+            self.apply_statuses(&journal);
             self.publish_running();
         }
         self.save();
@@ -181,29 +205,22 @@ impl BusPublisher {
             self.running_report.due_in(self.cortex.follows_statuses(), Instant::now());
         let now = (self.clock)();
         let until_settled = self.cortex.next_settled().map(|at| time_until(at, now));
-        let due = [until_saved, until_report, until_settled];
+        let until_again = (!self.unsent_ends.is_empty()).then_some(END_AGAIN_AFTER);
+        let due = [until_saved, until_report, until_settled, until_again];
         due.into_iter().flatten().min().unwrap_or(PATIENCE)
     }
 
     /// Whether an event read while catching up is published: if it is recent, or continues a run
-    /// with a published start.
-    fn is_published(&mut self, event: &Event, journal: &Journal) -> bool {
-        // The order matters: the checks in memory come before `run_before`, which reads the
-        // journal.
-        let held = self.cortex.run_of(&event.session_id);
-        let is_told = held.is_some_and(|run| run.was_told());
-        // A run that was open when the last daemon ended was published by that daemon.
-        // The first event of a session continues nothing.
-        let ran =
-            event.seq > 1 && held.is_none() && self.cortex.run_before(event, journal).was_told();
-        self.is_recent(event.created_at) || is_told || ran
+    /// that is open on the bus.
+    fn is_published(&self, event: &Event) -> bool {
+        self.is_recent(event.created_at) || self.cortex.open_runs().contains(&event.session_id)
     }
 
     /// Whether an event was observed shortly before its commit, as everything captured live is, or
-    /// continues a run with a published start.
+    /// continues a run that is open on the bus.
     fn is_news(&self, event: &Event) -> bool {
-        let run = self.cortex.run_of(&event.session_id);
-        event.observed_at >= before_absence((self.clock)()) || run.is_some_and(|it| it.was_told())
+        event.observed_at >= before_absence((self.clock)())
+            || self.cortex.open_runs().contains(&event.session_id)
     }
 
     fn skip_event(&mut self, recorded: &Recorded, journal: &Journal) {
@@ -229,48 +246,9 @@ impl BusPublisher {
         let _ = published.or_else(|_| self.bus.announce_position(*position));
     }
 
-    /// Continues with the runs that the former daemon left open: their agents may have ended since,
-    /// without an event.
-    fn resume_open_runs(&mut self, journal: &Journal) -> Result<(), ReadError> {
-        let saved = std::fs::read(health_dir(self.journal_handle.folder()).join(OPEN_RUNS_FILE));
-        // Without the file such a run ends with the next event of its session.
-        let saved = saved.ok().and_then(|text| serde_json::from_slice(&text).ok());
-        self.open_runs = saved.unwrap_or_default();
-        // A session with events that are still to be published is looked up with the first of them.
-        // After a long absence this may hold for any session.
-        let tail = journal.tail()?;
-        let unpublished = journal.recorded_from(self.at + 1)?;
-        if unpublished.last().is_some_and(|last| last.position < tail) {
-            return Ok(());
-        }
-        let mut resumed = self.open_runs.clone();
-        for recorded in &unpublished {
-            resumed.remove(&recorded.event.session_id);
-        }
-        for session in &resumed {
-            match journal.stat(session) {
-                // Deleted meanwhile.
-                Err(ReadError::SessionNotFound(_)) => {}
-                info => self.cortex.resume_run(&info?, journal),
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores which runs are open. If that fails, a restart does not know them.
-    fn save_open_runs(&mut self) {
-        let open = self.cortex.open_sessions();
-        if open != self.open_runs
-            && let Ok(text) = serde_json::to_vec(&open)
-            && write_atomic(&health_dir(self.journal_handle.folder()), OPEN_RUNS_FILE, &text)
-                .is_ok()
-        {
-            self.open_runs = open;
-        }
-    }
-
     /// Publishes what the status service says of the open runs.
-    fn apply_statuses(&mut self) {
+    fn apply_statuses(&mut self, journal: &Journal) {
+        self.send_ends();
         // Watched only while an agent works: a watch costs a probe of the processes a second.
         if !self.cortex.follows_statuses() {
             self.watch = None;
@@ -280,17 +258,59 @@ impl BusPublisher {
             self.watch = Some(self.status.watch());
         }
         let now = (self.clock)();
-        let changed = self.status.changes().since(&mut self.status_cursor);
-        let mut messages: Vec<Message> = Vec::new();
-        for assessed in &changed {
+        let news = self.status.changes().since(&mut self.status_cursor);
+        let mut messages: Vec<StatusMessage> = Vec::new();
+        for assessed in &news.assessed {
             messages.extend(self.cortex.apply_status(assessed, now));
         }
         messages.extend(self.cortex.apply_early_statuses(now));
         messages.extend(self.cortex.end_settled_runs(now));
-        for message in messages {
-            // Without room the next report of running agents corrects what a subscriber missed.
-            let _ = self.bus.publish(message);
+        if let Some(listed) = &news.listed {
+            messages.extend(self.cortex.end_unlisted_runs(listed, now, journal));
         }
+        for message in messages {
+            match message.ends {
+                // Behind the ends that wait already.
+                Some(_) => self.unsent_ends.push_back(message),
+                // Without room the next report of running agents corrects what a subscriber missed.
+                None => _ = self.bus.publish(message.message),
+            }
+        }
+        self.send_ends();
+    }
+
+    /// Publishes the ends that wait, as far as the bus has room.
+    fn send_ends(&mut self) {
+        if self.unsent_ends.is_empty() {
+            return;
+        }
+        while let Some(end) = self.unsent_ends.front() {
+            if self.bus.publish(end.message.clone()) == Err(PublishError::Full) {
+                break;
+            }
+            // A stopped bus has no subscribers that could miss it.
+            self.unsent_ends.pop_front();
+        }
+        // At once: after a crash the next daemon must not end these runs again.
+        self.save_open_runs();
+    }
+
+    /// Stores which runs are open; returns whether the file has them.
+    fn save_open_runs(&mut self) -> bool {
+        let mut sessions = self.cortex.open_runs().clone();
+        // A run is open until its end is out.
+        sessions.extend(self.unsent_ends.iter().filter_map(|end| end.ends.clone()));
+        if sessions == self.saved_runs {
+            return true;
+        }
+        let runs = OpenRuns { position: self.at, sessions };
+        let text = serde_json::to_vec(&runs).expect("ids always encode");
+        let folder = health_dir(self.journal_handle.folder());
+        let is_written = write_atomic(&folder, OPEN_RUNS_FILE, &text).is_ok();
+        if is_written {
+            self.saved_runs = runs.sessions;
+        }
+        is_written
     }
 
     /// Publishes the running agents, whenever it is due.
@@ -308,12 +328,16 @@ impl BusPublisher {
     fn save(&mut self) {
         // Also after a failure, so that a full disk is not tried with each event.
         self.saved_at = Instant::now();
+        // Before the position: a start that counts as published has to be known as open.
+        let is_known = self.save_open_runs();
         let is_saved = self.saved == Some(self.at);
         let next = self.at + 1;
-        if !is_saved && self.journal_handle.current().advance_consumer(CONSUMER, next).is_ok() {
+        if is_known
+            && !is_saved
+            && self.journal_handle.current().advance_consumer(CONSUMER, next).is_ok()
+        {
             self.saved = Some(self.at);
         }
-        self.save_open_runs();
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bus::{Draft, Message, PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource};
-use event::payload::UserPrompt;
-use event::{Event, Kind, SessionId};
+use event::payload::{ToolCall, UserPrompt};
+use event::{Event, EventKey, KeyFamily, Kind, SessionId};
 use journal::{
-    Delivery, FollowError, FollowFrom, Journal, OnLag, Recorded, Selection, Subscription,
+    Delivery, FollowError, FollowFrom, Journal, OnLag, Recorded, Selection, SessionInfo,
+    Subscription,
 };
 use projection::PriceTable;
 
@@ -20,8 +21,12 @@ use crate::journal_handle::JournalHandle;
 /// page builds it again.
 const CURSORS_MAX: usize = 8;
 
-/// Events before the last prompt of a session that are read as well.
-const NEAR: u64 = 64;
+/// Events before the last prompt of a session that are read as well: what they left open, and which
+/// turns they ended, decides about later ones. What happened still earlier is not known.
+const NEAR: u64 = 10_000;
+
+/// Events at the beginning of a session that are read in any case: they say how it was started.
+const OPENING: u64 = 16;
 
 /// Events read for one page, so that a filter without matches does not hold up other subscribers.
 const EVENTS_MAX: usize = 1_024;
@@ -144,17 +149,23 @@ impl ReplayCursor {
 /// Looks up what a message needs of earlier events. A failed read counts as nothing found: the message
 /// then has fewer fields.
 impl SessionHistory for Journal {
-    fn about(&self, session: &SessionId) -> SessionAbout {
-        let info = self.stat(session).ok();
-        info.map(|info| SessionAbout {
-            agent: info.agent,
-            model: info.model,
-            project: info.project,
-        })
-        .unwrap_or_default()
+    fn tool(&self, session: &SessionId, call_id: &str, seq: u64) -> Option<String> {
+        let found = self.find(session, &EventKey::new(KeyFamily::Call, call_id)).ok()?;
+        let is_call = |event: &&Event| event.kind == Kind::ToolCall && event.seq < seq;
+        let call = found.iter().rfind(is_call)?;
+        call.readable::<ToolCall>().map(|call| call.tool)
     }
 
-    fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
+    fn info(&self, session: &SessionId) -> Option<SessionInfo> {
+        self.stat(session).ok()
+    }
+
+    fn is_deleted(&self, session: &SessionId) -> bool {
+        // A failed read proves nothing.
+        matches!(self.exists(session), Ok(false))
+    }
+
+    fn look_back(&self, session: &SessionId, seq: u64) -> (SessionAbout, AgentRun) {
         let before = |from_seq: u64| Selection { from_seq, ..Selection::all() }.up_to(seq - 1);
         let read = |selection: Selection| {
             let events = self.events(session, selection);
@@ -164,13 +175,22 @@ impl SessionHistory for Journal {
         // A queued prompt is a part of the run that was open before it.
         let starts = |event: &Event| event.readable::<UserPrompt>().is_none_or(|it| !it.queued);
         let start = read(prompts).find(starts).map_or(seq, |prompt| prompt.seq);
-        // What came shortly before the prompt decides about it, too: the announcement of its turn,
-        // and the ids of the turns before.
         let from = start.saturating_sub(NEAR).max(1);
         let prices = SessionHistory::prices(self);
-        let mut run = AgentRun::default();
-        read(before(from)).for_each(|event| _ = run.apply(&event, &prices));
-        run
+        let (mut about, mut run) = (SessionAbout::default(), AgentRun::default());
+        // Of a long session the settings of today are nearer than those of its beginning.
+        if from > 1
+            && let Some(SessionInfo { agent, model, project, .. }) = self.info(session)
+        {
+            about = SessionAbout { agent, model, project };
+        }
+        let opening = read(before(1).up_to(OPENING.min(from - 1)));
+        opening.for_each(|event| _ = run.apply(&event, &prices));
+        for event in read(before(from)) {
+            about.apply(&event);
+            run.apply(&event, &prices);
+        }
+        (about, run)
     }
 
     fn prices(&self) -> PriceTable {

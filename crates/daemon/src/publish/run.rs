@@ -11,7 +11,7 @@ use std::time::Duration;
 use event::payload::{
     AssistantMessage, ErrorRaised, SessionExited, TokenUsage, TurnCompleted, UserPrompt,
 };
-use event::{Cost, Event, Kind, Time};
+use event::{Cost, Event, EventId, Kind, Time};
 use projection::status::{Reason, Status, StatusState};
 use projection::{
     Facts, PriceTable, Projection, Spent, TurnChange, TurnOutcome, TurnStep, TurnStop,
@@ -33,10 +33,16 @@ pub(crate) struct AgentRun {
     status: Option<String>,
     /// An event of it was published. What was only looked up is not followed.
     is_published: bool,
+    /// When the last event was observed.
+    observed_at: Option<Time>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 struct OpenRun {
+    /// The event that started it.
+    id: EventId,
+    /// Its start was published, and its end was not.
+    is_told: bool,
     /// The prompt was observed when it was typed, and not imported later.
     is_fresh: bool,
     started_at: Time,
@@ -71,6 +77,8 @@ pub(super) enum OwnMessage {
 }
 
 pub(super) struct RunEnd {
+    /// The event that started the run.
+    pub run_id: Option<EventId>,
     pub outcome: TurnOutcome,
     pub turn_id: Option<String>,
     pub result: Option<String>,
@@ -92,6 +100,19 @@ pub(super) enum StatusEffect {
 }
 
 impl RunEnd {
+    /// The end of a run of which nothing is recorded any more.
+    pub(super) fn unrecorded(why: &str) -> RunEnd {
+        RunEnd {
+            run_id: None,
+            outcome: TurnOutcome::Died,
+            turn_id: None,
+            result: None,
+            error: Some(why.to_owned()),
+            usage: None,
+            cost: None,
+        }
+    }
+
     pub(super) fn name(&self) -> &'static str {
         match self.outcome {
             TurnOutcome::Failed | TurnOutcome::Died => "error",
@@ -101,25 +122,52 @@ impl RunEnd {
 }
 
 impl AgentRun {
-    /// Whether its start was published, as far as its prompt shows.
+    /// Whether its start is on the bus without an end.
     pub(crate) fn was_told(&self) -> bool {
-        self.open.as_ref().is_some_and(|run| run.is_fresh)
+        self.open.as_ref().is_some_and(|run| run.is_told)
     }
 
-    /// When the open run began, and the status that was reported of it last; `None` if its start was
-    /// not published.
-    pub(super) fn open_since(&self) -> Option<(Time, &str)> {
-        let run = self.open.as_ref().filter(|run| run.is_fresh)?;
-        Some((run.started_at, self.status.as_deref().unwrap_or(Status::Running.as_str())))
+    /// Notes that the start of the open run was published.
+    pub(super) fn note_start_told(&mut self) {
+        if let Some(run) = &mut self.open {
+            run.is_told = true;
+        }
+    }
+
+    /// Takes over a run that was looked up in the journal. Where its start is not on the bus without
+    /// an end, the status has ended it, or it was imported: it gets no end from the events that
+    /// follow. A prompt that was read too late to be published was never told; the events of its run
+    /// are shown as in a replay.
+    pub(super) fn take_over(&mut self, is_on_bus: bool) {
+        match &mut self.open {
+            Some(run) if is_on_bus => run.is_told = true,
+            Some(run) if run.is_fresh => self.open = None,
+            _ => {}
+        }
+    }
+
+    /// When the agent began to work, and the status that was reported of it last; `None` if it does
+    /// not work, as far as was published.
+    pub(super) fn work_since(&self) -> Option<(Time, &str)> {
+        let prompted_at = self.open.as_ref().map(|run| run.started_at);
+        let opened_at = || self.state.turn().opened_by().map(|event| event.at);
+        let since = prompted_at.or_else(opened_at).filter(|_| self.is_followed())?;
+        Some((since, self.status.as_deref().unwrap_or(Status::Running.as_str())))
     }
 
     /// Whether changes of its status are published: while a run is open, and while the agent works
-    /// without a prompt, until the status service says that it does not.
+    /// without one, by itself or in the background, until the status service says that it does not.
     pub(super) fn is_followed(&self) -> bool {
         let ready = [Status::Exited, Status::Idle, Status::Waiting, Status::Unknown];
         let is_ready = |status: &str| ready.iter().any(|ready| ready.as_str() == status);
         let is_ready = self.status.as_deref().is_some_and(is_ready);
-        self.was_told() || self.is_published && self.state.turn().is_open() && !is_ready
+        let is_at_work = self.state.turn().is_open() || self.state.has_background();
+        self.was_told() || self.is_published && is_at_work && !is_ready
+    }
+
+    /// When the last event was observed.
+    pub(super) fn observed_at(&self) -> Option<Time> {
+        self.observed_at
     }
 
     /// Notes that an event of the session was published.
@@ -134,6 +182,7 @@ impl AgentRun {
 
     /// Applies the next event of the session.
     pub(super) fn apply(&mut self, event: &Event, prices: &PriceTable) -> RunChange {
+        self.observed_at = Some(event.observed_at);
         let change = self.state.apply_turn(event);
         let mut closes = self.close_before(event, change, prices);
         if matches!(change.step, TurnStep::Opened { .. } | TurnStep::Resumed) {
@@ -168,6 +217,10 @@ impl AgentRun {
                 _ => {}
             }
         }
+        // An end says nothing of what goes on in the background: the next status is news.
+        if closes.is_some() || matches!(own, OwnMessage::End(_)) {
+            self.status = None;
+        }
         RunChange { closes, own }
     }
 
@@ -193,7 +246,7 @@ impl AgentRun {
             Status::Running | Status::WaitingApproval | Status::Unknown => false,
         };
         // A run whose start was not published gets no end without an event either.
-        Some(match self.open.as_ref().filter(|run| run.is_fresh) {
+        Some(match self.open.as_ref().filter(|run| run.is_told) {
             Some(run) if is_ready && run.inferred.is_some() => StatusEffect::Over,
             Some(_) if is_ready => StatusEffect::OverSoon,
             _ => StatusEffect::GoesOn,
@@ -213,6 +266,16 @@ impl AgentRun {
             outcome => outcome,
         };
         let error = (outcome == TurnOutcome::Died).then(|| compact(&assessed.what));
+        self.end(outcome, error, prices)
+    }
+
+    /// Ends a told run of which no further status will come.
+    pub(super) fn end_untracked(&mut self, why: &str, prices: &PriceTable) -> Option<RunEnd> {
+        if !self.was_told() {
+            return None;
+        }
+        let outcome = self.state.turn().cut_outcome();
+        let error = (outcome == TurnOutcome::Died).then(|| why.to_owned());
         self.end(outcome, error, prices)
     }
 
@@ -281,11 +344,12 @@ impl AgentRun {
         prices: &PriceTable,
     ) -> Option<RunEnd> {
         // Taken, so that a run ends once.
-        let OpenRun { turn_id, answer, inferred, facts, .. } = self.open.take()?;
+        let OpenRun { id, turn_id, answer, inferred, facts, .. } = self.open.take()?;
         let InferredEnd { outcome, error } = inferred.unwrap_or(InferredEnd { outcome, error });
         let spent = Spent::from_facts(&facts, prices);
         let has_requests = spent.tokens.requests > 0;
         Some(RunEnd {
+            run_id: Some(id),
             outcome,
             turn_id,
             result: answer,
@@ -301,6 +365,8 @@ impl OpenRun {
         // Live capture observes a prompt within seconds; only an import is as late as this.
         let late = prompt.observed_at.nanos() - prompt.created_at.nanos();
         OpenRun {
+            id: prompt.id,
+            is_told: false,
             is_fresh: late < ABSENCE.as_nanos() as i128,
             started_at: prompt.created_at,
             turn_id: prompt.turn_id.clone(),

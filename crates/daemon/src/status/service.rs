@@ -269,7 +269,10 @@ impl StatusService {
         // This process reads the files itself, so no status counts as behind.
         let listed = statuses.iter().filter(|status| status.is_listed());
         let listed = listed.map(answers::status).map(current);
-        self.put(round, |board| board.show_all(listed), &statuses);
+        self.put(round, || {
+            self.board.show_all(listed);
+            self.changes.replace_all(&statuses);
+        });
         Ok(shown)
     }
 
@@ -327,11 +330,11 @@ impl StatusService {
         shown.unlisted.retain(|id| !ids.contains(id));
         statuses.iter().for_each(|status| shown.add(status));
         let listed = statuses.iter().filter(|status| status.is_listed());
-        let update = |board: &Board| {
-            board.keep(|id| shown.listed.contains(id));
-            board.show(listed.map(answers::status).map(current));
-        };
-        self.put(round, update, statuses);
+        self.put(round, || {
+            self.board.keep(|id| shown.listed.contains(id));
+            self.board.show(listed.map(answers::status).map(current));
+            self.changes.add(statuses);
+        });
         shown.due_at = self.next_due(shown);
         shown.shown_at = Instant::now();
     }
@@ -342,12 +345,11 @@ impl StatusService {
     }
 
     /// Updates the board and the changes, unless the watchers of the round have left.
-    fn put(&self, round: u64, update: impl FnOnce(&Board), statuses: &[SessionStatus]) {
+    fn put(&self, round: u64, update: impl FnOnce()) {
         // The lock is held during the update, or a board wiped meanwhile would be filled again.
         let watch_state = self.watch_state();
         if watch_state.is_watched_in(round) {
-            update(&self.board);
-            self.changes.add(statuses);
+            update();
         }
     }
 

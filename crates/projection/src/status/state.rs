@@ -223,6 +223,11 @@ impl StatusState {
         }
     }
 
+    /// Whether work goes on although the turn is over, as far as events show.
+    pub fn has_background(&self) -> bool {
+        self.background().is_some()
+    }
+
     /// The newest evidence of work that goes on although the turn is over.
     pub(super) fn background(&self) -> Option<&EventRef> {
         let work = self.background_work.iter().map(|(_, event)| event);

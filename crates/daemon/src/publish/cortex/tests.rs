@@ -14,22 +14,45 @@ use super::*;
 /// A log in memory.
 struct Log(Vec<Recorded>);
 
+impl Log {
+    /// The events of a session before one of them.
+    fn before(&self, session: &SessionId, seq: u64) -> impl DoubleEndedIterator<Item = &Event> {
+        let events = self.0.iter().map(|recorded| &recorded.event);
+        events.filter(move |event| event.session_id == *session && event.seq < seq)
+    }
+}
+
 impl SessionHistory for Log {
-    fn about(&self, _: &SessionId) -> SessionAbout {
-        SessionAbout { model: Some("m".to_owned()), ..SessionAbout::default() }
+    fn look_back(&self, session: &SessionId, seq: u64) -> (SessionAbout, AgentRun) {
+        let (mut about, mut run) = (SessionAbout::default(), AgentRun::default());
+        for event in self.before(session, seq) {
+            about.apply(event);
+            run.apply(event, &PriceTable::shipped());
+        }
+        (about, run)
     }
 
-    fn run(&self, session: &SessionId, seq: u64) -> AgentRun {
-        let events = self.0.iter().map(|recorded| &recorded.event);
-        let before = events.filter(|event| event.session_id == *session && event.seq < seq);
-        let mut run = AgentRun::default();
-        before.for_each(|event| _ = run.apply(event, &PriceTable::shipped()));
-        run
+    fn tool(&self, session: &SessionId, call_id: &str, seq: u64) -> Option<String> {
+        let mut calls = self.before(session, seq).filter_map(|event| event.readable::<ToolCall>());
+        calls.rfind(|call| call.call_id == call_id).map(|call| call.tool)
+    }
+
+    fn info(&self, _: &SessionId) -> Option<SessionInfo> {
+        None
+    }
+
+    fn is_deleted(&self, session: &SessionId) -> bool {
+        self.before(session, u64::MAX).next().is_none()
     }
 
     fn prices(&self) -> PriceTable {
         PriceTable::shipped()
     }
+}
+
+/// A cortex that goes on live with these open runs.
+fn live(open_runs: &BTreeSet<SessionId>) -> Cortex {
+    Cortex::live(open_runs.clone())
 }
 
 /// What an agent does, in a few letters.
@@ -42,18 +65,21 @@ enum Deed {
     /// The tokens of a request.
     Tokens,
     Completed,
+    /// The end of a turn that leaves work in the background.
+    LeftWork,
     Failed,
     Exit,
     Note,
 }
 
-const DEEDS: [Deed; 9] = [
+const DEEDS: [Deed; 10] = [
     Deed::Prompt,
     Deed::Queued,
     Deed::Words,
     Deed::LastWords,
     Deed::Tokens,
     Deed::Completed,
+    Deed::LeftWork,
     Deed::Failed,
     Deed::Exit,
     Deed::Note,
@@ -89,6 +115,10 @@ fn fact(deed: Deed, session: usize, number: usize) -> Fact {
         }
         Deed::Completed => {
             Fact::new(id, session, at, &completed(Some(StopReason::Completed), None))
+        }
+        Deed::LeftWork => {
+            let data = event::Raw::from_value(&serde_json::json!({"background": 1}));
+            Ok(Fact::with_data(id, session, at, Kind::TurnCompleted, data.expect("it encodes")))
         }
         Deed::Failed => Fact::new(id, session, at, &completed(None, Some("broke".to_owned()))),
         Deed::Exit => Fact::new(id, session, at, &SessionExited::default()),
@@ -177,25 +207,17 @@ fn end_has_the_sum_of_its_run() {
 fn check_statuses(deeds: &[Deed], statuses: &[(Status, Reason)], expected: &[&str]) {
     let deeds: Vec<(Deed, usize)> = deeds.iter().map(|deed| (*deed, 0)).collect();
     let log = log(&deeds);
-    let mut cortex = Cortex::default();
+    let mut cortex = live(&BTreeSet::new());
     for recorded in &log.0 {
         cortex.make_messages(recorded, &log);
     }
     let mut shown = Vec::new();
     for (second, (status, reason)) in statuses.iter().enumerate() {
         let now = Time::from_millis(1_800_000_000_000 + second as i64 * 1_000);
-        let assessed = AssessedStatus {
-            session: SessionId::new("s0").expect("a plain id"),
-            seq: deeds.len() as u64,
-            status: *status,
-            reason: *reason,
-            confidence: event::Confidence::High,
-            source: "process".to_owned(),
-            what: "its process is gone".to_owned(),
-        };
+        let assessed = assessed(deeds.len() as u64, *status, *reason);
         let messages = cortex.apply_status(&assessed, now);
         for message in messages.into_iter().chain(cortex.end_settled_runs(now)) {
-            let message = message.to_json();
+            let message = message.message.to_json();
             let text = |name: &str| message[name].as_str().unwrap_or("-").to_owned();
             let word = if text("outcome") == "-" { text("status") } else { text("outcome") };
             shown.push(format!("{second} {} {word}", text("event")));
@@ -203,6 +225,98 @@ fn check_statuses(deeds: &[Deed], statuses: &[(Status, Reason)], expected: &[&st
     }
     assert_eq!(shown, expected);
     assert_eq!(cortex.follows_statuses(), !expected.iter().any(|it| !it.contains("updated")));
+}
+
+#[test]
+fn background_work_goes_on_after_the_end() {
+    let log = log(&[(Deed::Prompt, 0), (Deed::LeftWork, 0)]);
+    let mut cortex = live(&BTreeSet::new());
+    let told = log.0.iter().flat_map(|recorded| cortex.make_messages(recorded, &log));
+    let names: Vec<Value> = told.map(|message| message.to_json()["event"].clone()).collect();
+    assert_eq!(names, ["start", "finish"]);
+    let now = Time::from_millis(1_800_000_000_000);
+    let mut say = |status, reason| {
+        let messages = cortex.apply_status(&assessed(2, status, reason), now);
+        let shown = messages.iter().map(|it| it.message.to_json()["status"].clone()).collect();
+        (shown, cortex.running_agents(now).len())
+    };
+    // The page says so, and so does the bus.
+    let running: Vec<Value> = vec!["running".into()];
+    assert_eq!(say(Status::Running, Reason::Background), (running, 1));
+    assert_eq!(say(Status::Waiting, Reason::Prompt), (vec!["waiting".into()], 0));
+    assert!(!cortex.follows_statuses());
+}
+
+#[test]
+fn status_end_is_not_repeated_after_restart() {
+    let log = log(&[(Deed::Prompt, 0), (Deed::Words, 0), (Deed::Prompt, 0)]);
+    let mut first = live(&BTreeSet::new());
+    first.make_messages(&log.0[0], &log);
+    first.make_messages(&log.0[1], &log);
+    let mut second = live(first.open_runs());
+    first.apply_status(&gone_after(2), Time::from_millis(0));
+    let ends = first.end_settled_runs(Time::from_millis(60_000));
+    assert_eq!(ends.len(), 1);
+    assert!(first.open_runs().is_empty());
+    let names = |cortex: &mut Cortex| -> Vec<String> {
+        let told = cortex.make_messages(&log.0[2], &log);
+        told.iter().map(|it| it.to_json()["event"].as_str().unwrap_or("-").to_owned()).collect()
+    };
+    assert_eq!(names(&mut live(first.open_runs())), ["start"]);
+    // A daemon that was killed before the end ends the run itself.
+    assert_eq!(names(&mut second), ["finish", "start"]);
+}
+
+#[test]
+fn run_of_unlisted_session_ends() {
+    let log = log(&[(Deed::Prompt, 0), (Deed::Prompt, 1)]);
+    let mut cortex = live(&BTreeSet::from([SessionId::new("s2").expect("a plain id")]));
+    log.0.iter().for_each(|recorded| _ = cortex.make_messages(recorded, &log));
+    let ended = |cortex: &mut Cortex, listed: &[&str], hours: i64| -> Vec<Value> {
+        let listed = listed.iter().map(|id| SessionId::new(*id).expect("a plain id")).collect();
+        let now = Time::from_millis(1_800_000_000_000 + hours * 60 * 60 * 1_000);
+        let ended = cortex.end_unlisted_runs(&listed, now, &log);
+        ended.iter().map(|end| end.message.to_json()["session_id"].clone()).collect()
+    };
+    // The log has no event of the third: it was deleted while no daemon ran.
+    assert_eq!(ended(&mut cortex, &[], 1), ["s2"]);
+    assert_eq!(ended(&mut cortex, &["s1"], 25), ["s0"]);
+    assert_eq!(cortex.open_runs().len(), 1);
+    let mut of_deleted = live(cortex.open_runs());
+    of_deleted.make_messages(&log.0[1], &log);
+    let none = Log(Vec::new());
+    let ended = of_deleted.end_unlisted_runs(&BTreeSet::new(), Time::from_millis(0), &none);
+    assert_eq!(ended[0].message.to_json()["error"], "the session was deleted");
+    assert!(!of_deleted.follows_statuses());
+}
+
+#[test]
+fn replay_knows_what_was_before() {
+    let row = |kind: Kind, data: Value, number: usize| {
+        let data = event::Raw::from_value(&data).expect("it encodes");
+        let seq = number as u64 + 1;
+        let event = Fact { kind, data, ..fact(Deed::Note, 0, number) }.with_seq(seq);
+        Recorded { position: seq, event }
+    };
+    use serde_json::json;
+    let log = Log(vec![
+        row(Kind::SessionStarted, json!({"agent": "a", "model": "old"}), 0),
+        row(Kind::ToolCall, json!({"call_id": "c", "tool": "Bash", "input": {}}), 1),
+        row(Kind::UserPrompt, json!({"content": "first"}), 2),
+        row(Kind::ToolResult, json!({"call_id": "c", "outcome": "ok"}), 3),
+        row(Kind::SettingsChanged, json!({"model": "new"}), 4),
+        row(Kind::UserPrompt, json!({"content": "second"}), 5),
+    ]);
+    for from in 0..log.0.len() {
+        let messages = messages_from(&log, from);
+        let field = |event: &str, name: &str| -> Vec<Value> {
+            let of_name = messages.iter().filter(|message| message["event"] == event);
+            of_name.map(|message| message[name].clone()).collect()
+        };
+        let models = ["old", "new"].map(Value::from);
+        assert_eq!(field("start", "model"), models[models.len() - field("start", "model").len()..]);
+        assert!(field("tool_end", "tool").iter().all(|tool| tool == "Bash"), "from {from}");
+    }
 }
 
 #[test]
@@ -242,9 +356,8 @@ fn imported_run_is_not_followed() {
     for recorded in &mut log.0 {
         recorded.event.draft.observed_at = Time::from_millis(1_900_000_000_000);
     }
-    let mut cortex = Cortex::default();
-    cortex.run_before(&log.0[1].event, &log);
-    cortex.skip_event(&log.0[1].event, &log);
+    let mut cortex = live(&BTreeSet::new());
+    cortex.skip_event(&log.0[0].event, &log);
     assert!(!cortex.follows_statuses());
     cortex.make_messages(&log.0[1], &log);
     let assessed = gone_after(2);
@@ -256,7 +369,7 @@ fn imported_run_is_not_followed() {
 fn early_status_counts_with_its_event() {
     let log = log(&[(Deed::Prompt, 0), (Deed::LastWords, 0)]);
     let now = Time::from_millis(0);
-    let mut cortex = Cortex::default();
+    let mut cortex = live(&BTreeSet::new());
     cortex.make_messages(&log.0[0], &log);
     assert!(cortex.apply_status(&gone_after(2), now).is_empty());
     assert!(cortex.apply_early_statuses(now).is_empty());
@@ -264,7 +377,7 @@ fn early_status_counts_with_its_event() {
     let names: Vec<String> = cortex
         .apply_early_statuses(now)
         .iter()
-        .map(|message| message.to_json()["event"].as_str().unwrap_or_default().to_owned())
+        .map(|it| it.message.to_json()["event"].as_str().unwrap_or_default().to_owned())
         .collect();
     assert_eq!(names, ["agent_updated", "finish"]);
 }
@@ -272,7 +385,7 @@ fn early_status_counts_with_its_event() {
 #[test]
 fn status_from_before_an_event_is_ignored() {
     let log = log(&[(Deed::Prompt, 0), (Deed::Words, 0)]);
-    let mut cortex = Cortex::default();
+    let mut cortex = live(&BTreeSet::new());
     for recorded in &log.0 {
         cortex.make_messages(recorded, &log);
     }
@@ -281,11 +394,15 @@ fn status_from_before_an_event_is_ignored() {
 
 /// The status of a session whose process is gone, as of its event with this number.
 fn gone_after(seq: u64) -> AssessedStatus {
+    assessed(seq, Status::Exited, Reason::Gone)
+}
+
+fn assessed(seq: u64, status: Status, reason: Reason) -> AssessedStatus {
     AssessedStatus {
         session: SessionId::new("s0").expect("a plain id"),
         seq,
-        status: Status::Exited,
-        reason: Reason::Gone,
+        status,
+        reason,
         confidence: event::Confidence::High,
         source: String::new(),
         what: String::new(),
@@ -364,6 +481,22 @@ proptest! {
         let all = messages_from(&log, 0);
         let rest = messages_from(&log, from);
         prop_assert_eq!(&all[all.len() - rest.len()..], &rest[..]);
+    }
+
+    #[test]
+    fn restart_changes_no_message(deeds in deeds(), at in any::<prop::sample::Index>()) {
+        let log = log(&deeds);
+        let at = at.index(deeds.len());
+        let mut first = live(&BTreeSet::new());
+        let mut messages: Vec<Value> = Vec::new();
+        for recorded in &log.0[..at] {
+            messages.extend(first.make_messages(recorded, &log).iter().map(|it| it.to_json()));
+        }
+        let mut second = live(first.open_runs());
+        for recorded in &log.0[at..] {
+            messages.extend(second.make_messages(recorded, &log).iter().map(|it| it.to_json()));
+        }
+        prop_assert_eq!(messages, messages_from(&log, 0));
     }
 }
 

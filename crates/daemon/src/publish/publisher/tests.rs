@@ -173,13 +173,63 @@ fn published_run_gets_its_end_after_absence() {
 #[test]
 fn open_run_is_resumed_after_restart() {
     let mut stage = Stage::new();
+    let over = StopFlag::default();
+    over.request_stop();
     let mut first = stage.news();
     stage.record("s", NOW, 1);
     first.catch_up(&StopFlag::default()).expect("it can be read");
     drop(first);
-    let second = stage.news();
-    assert!(second.cortex.follows_statuses());
-    // Its session went on while no daemon ran: the next event of the session shows the run.
-    stage.record("s", NOW, 1);
-    assert!(!stage.news().cortex.follows_statuses());
+    // More than a page of other events waits to be published.
+    for _ in 0..30 {
+        stage.record_seen("old", 0, 0, 100);
+    }
+    let mut second = stage.news();
+    assert_eq!(second.saved_runs.len(), 1);
+    second.catch_up(&StopFlag::default()).expect("it can be read");
+    second.follow(&over).expect("it can be read");
+    let session = SessionId::new("s").expect("a plain id");
+    assert!(second.cortex.open_runs().contains(&session));
+    assert!(second.cortex.running_agents(Time::from_millis(NOW)).len() == 1);
+}
+
+#[test]
+fn bundle_of_fresh_runs_is_not_published() {
+    let mut stage = Stage::new();
+    let mut news = stage.news();
+    // Its prompts were observed when they were typed, long ago and on another machine.
+    stage.record_seen("imported", 0, 0, 3);
+    let wanted = stage.record("s", NOW, 1);
+    news.catch_up(&StopFlag::default()).expect("it can be read");
+    drop(news);
+    assert_eq!(stage.told(), wanted);
+}
+
+#[test]
+fn end_waits_for_room_on_the_bus() {
+    let dir = TempDir::new().expect("a folder can be made");
+    let journal_handle = JournalHandle::open(dir.path().join("journal")).expect("it can be made");
+    std::fs::create_dir(health_dir(journal_handle.folder())).expect("it can be made");
+    let path = dir.path().join("bus.sock");
+    let server = Server::bind(&path, bus::ServerSettings::default()).expect("it can be bound");
+    let bus = server.handle();
+    let clock = || Time::from_millis(NOW);
+    let environment = capture::Environment::new(dir.path(), []);
+    let status = Arc::new(StatusService::new(journal_handle.clone(), environment, clock));
+    let mut publisher = BusPublisher::open(journal_handle.clone(), bus.clone(), clock, status)
+        .expect("it can be read");
+    let session = SessionId::new("claude:s").expect("a plain id");
+    let message = || bus::Draft::new("cortex", "finish").build().expect("it is short");
+    // Nothing takes the messages yet.
+    while bus.publish(message()).is_ok() {}
+    let end = StatusMessage { ends: Some(session.clone()), message: message() };
+    publisher.unsent_ends.push_back(end);
+    publisher.send_ends();
+    assert_eq!((publisher.unsent_ends.len(), publisher.saved_runs.contains(&session)), (1, true));
+    assert_eq!(publisher.patience(), END_AGAIN_AFTER);
+    let thread = std::thread::spawn(move || server.run());
+    while !bus.wait_taken(ROOM_WITHIN) {}
+    publisher.send_ends();
+    assert_eq!((publisher.unsent_ends.len(), publisher.saved_runs.len()), (0, 0));
+    bus.stop();
+    thread.join().expect("it does not panic").expect("it ends");
 }
