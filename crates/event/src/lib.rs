@@ -21,6 +21,7 @@ pub mod json; // reading JSON text without building a tree
 mod bytes; // binary data inside JSON
 mod codec; // events as lines of JSON
 mod key; // the keys that link events
+mod salvage; // payloads with unreadable fields
 mod reference; // the fields that name other events
 mod words; // the text that search indexes
 mod bodies; // the artifacts that an event needs
@@ -38,5 +39,6 @@ pub use key::{EventKey, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
 pub use project::is_in_project;
 pub use raw::Raw;
+pub use salvage::Salvaged;
 pub use time::{BadTime, Time};
 pub use words::SearchFields;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use event::EventId;
 use event::payload::{Compaction, Content, ContextKind, Placement, SavedEntry};
+use serde_json::Number;
 
 use crate::view::{
     Covered, EffectiveView, EventLog, FileLists, FileTools, HistoryEntry, Replaced, Role, View,
@@ -29,7 +30,8 @@ pub struct CompactionOptions {
     /// The tools that read and modify files.
     pub tools: FileTools,
     pub max_tokens: Option<u64>,
-    pub threshold_pct: Option<u64>,
+    /// In percent or, below 1, as a fraction of `max_tokens`.
+    pub threshold_pct: Option<Number>,
     pub current_tokens: Option<u64>,
 }
 
@@ -237,7 +239,7 @@ fn compaction(
     Compaction {
         strategy: strategy.to_owned(),
         max_tokens: options.max_tokens,
-        threshold_pct: options.threshold_pct,
+        threshold_pct: options.threshold_pct.clone(),
         current_tokens: options.current_tokens,
         cutoff_seq: covered.seq,
         cutoff_event_id: Some(covered.event_id),

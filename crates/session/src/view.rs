@@ -33,6 +33,7 @@ pub use log::EventLog;
 pub use saved::SavedView;
 
 pub(crate) use answer_span::AnswerSpan;
+pub(crate) use base::BasePayload;
 pub(crate) use contribution::{Contribution, joins_answer};
 pub(crate) use entry::{inline_entry, result_content, with_text};
 pub(crate) use list::List;

@@ -1,6 +1,7 @@
 //! Compaction, snapshots, epochs and settings.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 
 use super::{Content, ContextKind, Placement, SessionParent, impl_payload};
 use crate::{EventId, Raw};
@@ -20,8 +21,9 @@ pub struct CompactionStarted {
     pub strategy: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// The share of `max_tokens` at which to compact, in percent or, below 1, as a fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold_pct: Option<u64>,
+    pub threshold_pct: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_tokens: Option<u64>,
 }
@@ -37,7 +39,7 @@ pub struct Compaction {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold_pct: Option<u64>,
+    pub threshold_pct: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_tokens: Option<u64>,
     /// The last event, of any kind, that the producer took into account.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use event::payload::{Compaction, SavedEntry, Snapshot};
-use event::{Event, EventId, Kind};
+use event::payload::{SavedEntry, Snapshot};
+use event::{BadPayload, Event, EventId, Kind};
 
 use super::{HistoryPiece, IndexedLog, PieceBody};
-use crate::view::{Contribution, FileLists, Repair, Replaced, Why, joins_answer};
+use crate::view::{BasePayload, Contribution, FileLists, Repair, Replaced, Why, joins_answer};
 
 /// What the history stands on: a compaction, a snapshot on top of it, either or none.
 pub(super) struct Chosen {
@@ -21,6 +21,7 @@ struct Base {
     cutoff_seq: u64,
     entries: Vec<SavedEntry>,
     files: FileLists,
+    fault: Option<Box<BadPayload>>,
 }
 
 impl Chosen {
@@ -94,26 +95,17 @@ impl<'a> IndexedLog<'a> {
 
     /// The base, if its payload can be read and its cutoff is on the path before it.
     fn readable(&self, event: &Event) -> Result<Base, Why> {
-        let unreadable = |error| Why::Unreadable(Box::new(error));
-        let (cutoff_seq, cutoff_id, entries, read, modified);
-        if let Some(compaction) = event.payload::<Compaction>().map_err(unreadable)? {
-            cutoff_seq = compaction.cutoff_seq_at(event.seq);
-            cutoff_id = compaction.cutoff_event_id;
-            // Older producers wrote bare messages instead of entries.
-            let bare = compaction.entries.is_empty();
-            entries = if bare { compaction.messages } else { compaction.entries };
-            (read, modified) = (compaction.read_files, compaction.modified_files);
-        } else {
-            let snapshot = event.payload::<Snapshot>().map_err(unreadable)?.unwrap_or_default();
-            (cutoff_seq, cutoff_id) = (snapshot.cutoff_seq, snapshot.cutoff_event_id);
-            entries = snapshot.entries;
-            (read, modified) = (snapshot.read_files, snapshot.modified_files);
-        }
-        let cutoff_seq = self.resolve_cutoff(cutoff_seq, cutoff_id).ok_or(Why::CutoffNotFound)?;
+        let payload =
+            BasePayload::from_event(event).map_err(|error| Why::Unreadable(Box::new(error)))?;
+        let cutoff = self.resolve_cutoff(payload.cutoff_seq, payload.cutoff_event_id);
         // A base can only cover what was there before it.
-        if cutoff_seq >= event.seq {
-            return Err(Why::CutoffNotFound);
+        let cutoff = cutoff.filter(|cutoff_seq| *cutoff_seq < event.seq);
+        if let Some(fault) = &payload.fault
+            && payload.is_unreadable(cutoff.is_some())
+        {
+            return Err(Why::Unreadable(fault.clone()));
         }
+        let cutoff_seq = cutoff.ok_or(Why::CutoffNotFound)?;
         if !self.is_on_path(cutoff_seq) {
             return Err(Why::CutoffOffPath);
         }
@@ -121,8 +113,9 @@ impl<'a> IndexedLog<'a> {
             seq: event.seq,
             is_snapshot: event.kind == Kind::Snapshot,
             cutoff_seq,
-            entries,
-            files: FileLists { read, modified },
+            entries: payload.entries,
+            files: payload.files,
+            fault: payload.fault,
         })
     }
 
@@ -153,7 +146,7 @@ impl<'a> IndexedLog<'a> {
         expansion.place_base(top);
         if let Some(compaction) = &chosen.compaction {
             // The snapshot on top may not refer to the compaction. Its files count all the same.
-            expansion.expanded.insert(compaction.seq, compaction.files.clone());
+            expansion.take_up(compaction);
         }
         repairs.append(&mut expansion.repairs);
         let oldest_first = expansion.expanded.values();
@@ -234,7 +227,7 @@ impl<'a> Expansion<'a, '_> {
     fn place_base(&mut self, top: &Base) {
         let mut leader = top.seq;
         let mut frames = vec![BaseFrame::from_base(top)];
-        self.expanded.insert(top.seq, top.files.clone());
+        self.take_up(top);
         while let Some(frame) = frames.last_mut() {
             let (seq, cutoff_seq) = (frame.seq, frame.cutoff_seq);
             // Only the first entry can hand the lead down: a snapshot that begins with texts of its
@@ -330,8 +323,7 @@ impl<'a> Expansion<'a, '_> {
                 return None;
             }
             // Two references to one base expand it once. This also ends cycles.
-            let is_new = self.expanded.insert(base.seq, base.files.clone()).is_none();
-            return is_new.then(|| BaseFrame::from_base(&base));
+            return self.take_up(&base).then(|| BaseFrame::from_base(&base));
         }
         if place > cutoff_seq {
             self.add_repair(base_seq, Why::EntryBeyondCutoff);
@@ -371,6 +363,14 @@ impl<'a> Expansion<'a, '_> {
         if !is_shown {
             places.into_iter().for_each(|place| self.place_event(place, None, true));
         }
+    }
+
+    /// Notes the files of a base and what of it cannot be read; `false` if that was done before.
+    fn take_up(&mut self, base: &Base) -> bool {
+        if let Some(fault) = &base.fault {
+            self.add_repair(base.seq, Why::Unreadable(fault.clone()));
+        }
+        self.expanded.insert(base.seq, base.files.clone()).is_none()
     }
 
     fn add_repair(&mut self, seq: u64, why: Why) {

@@ -2,7 +2,7 @@
 //! based on.
 
 use event::payload::{Compaction, SavedEntry, Snapshot};
-use event::{BadPayload, Event, EventId};
+use event::{BadPayload, Event, EventId, Salvaged};
 use serde::{Deserialize, Serialize};
 
 use super::ViewError;
@@ -171,17 +171,34 @@ pub(crate) fn contains_seq(ranges: &[Range], seq: u64) -> bool {
 #[derive(Debug)]
 pub(crate) struct BasePayload {
     pub(crate) base_seq: Option<u64>,
-    cutoff_seq: u64,
-    cutoff_event_id: Option<EventId>,
+    pub(crate) cutoff_seq: u64,
+    pub(crate) cutoff_event_id: Option<EventId>,
     pub(crate) entries: Vec<SavedEntry>,
     pub(crate) files: FileLists,
+    /// A field that could not be read and that the history depends on.
+    pub(crate) fault: Option<Box<BadPayload>>,
 }
+
+/// Fields of a compaction that only inform people.
+const INFORMING: [&str; 3] = ["max_tokens", "threshold_pct", "current_tokens"];
 
 impl BasePayload {
     /// The payload of a compaction or snapshot; empty for any other kind.
+    ///
+    /// A field of a compaction that cannot be read is left out. A snapshot is read whole or not at
+    /// all, because the history is the same without it.
     pub(crate) fn from_event(event: &Event) -> Result<BasePayload, BadPayload> {
-        if let Some(compaction) = event.payload::<Compaction>()? {
+        let (compaction, fault) = match event.payload::<Compaction>() {
+            Ok(compaction) => (compaction, None),
+            Err(error) => {
+                let Salvaged { payload, faults } = event.salvage().ok_or_else(|| error.clone())?;
+                let counts = |fault: &BadPayload| !INFORMING.contains(&fault.path.as_str());
+                (Some(payload), faults.into_iter().find(counts).map(Box::new))
+            }
+        };
+        if let Some(compaction) = compaction {
             return Ok(BasePayload {
+                fault,
                 base_seq: None,
                 cutoff_seq: compaction.cutoff_seq_at(event.seq),
                 cutoff_event_id: compaction.cutoff_event_id,
@@ -198,12 +215,18 @@ impl BasePayload {
         }
         let snapshot = event.payload::<Snapshot>()?.unwrap_or_default();
         Ok(BasePayload {
+            fault: None,
             base_seq: snapshot.base_seq,
             cutoff_seq: snapshot.cutoff_seq,
             cutoff_event_id: snapshot.cutoff_event_id,
             entries: snapshot.entries,
             files: FileLists { read: snapshot.read_files, modified: snapshot.modified_files },
         })
+    }
+
+    /// Whether there is nothing left to base a history on.
+    pub(crate) fn is_unreadable(&self, has_cutoff: bool) -> bool {
+        self.fault.is_some() && (self.entries.is_empty() || !has_cutoff)
     }
 
     /// The last event it covers, by number and by id, which may not contradict each other, and

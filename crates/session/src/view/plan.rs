@@ -133,6 +133,9 @@ impl Planning<'_> {
         }
         let Some(event) = self.ground.log.event(root.seq)? else { return Ok(None) };
         let Ok(payload) = BasePayload::from_event(&event) else { return Ok(None) };
+        if let Some(fault) = payload.fault {
+            self.add_repair(root.seq, Why::Unreadable(fault));
+        }
         self.files.insert(root.seq, payload.files);
         Ok(Some(PlanFrame {
             root,

@@ -14,7 +14,7 @@ use super::path::{Path, Rewind};
 use super::{EventLog, View, ViewError, ViewOptions};
 
 /// The form written here. Others are not read: the view is made again.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Good for what is small and mostly numbers; more costs time and gains nothing.
 const ZSTD_LEVEL: i32 = 3;

@@ -105,21 +105,20 @@ impl View {
     /// a repair when a base is chosen.
     pub(super) fn read_base(&self, event: &Event, log: &dyn EventLog) -> Result<Base, ViewError> {
         let is_snapshot = event.kind == Kind::Snapshot;
+        let unreadable =
+            |kind| Base { seq: event.seq, kind, cutoff: Cutoff::Unreadable, has_entries: false };
         let Ok(payload) = BasePayload::from_event(event) else {
-            let kind = match is_snapshot {
+            return Ok(unreadable(match is_snapshot {
                 // Its base is unknown. `choose_base` reports such a base as unreadable before it
                 // looks at `base_seq`.
                 true => BaseKind::Snapshot { base_seq: 0, adds_to: None },
                 false => BaseKind::Compaction,
-            };
-            return Ok(Base {
-                seq: event.seq,
-                kind,
-                cutoff: Cutoff::Unreadable,
-                has_entries: false,
-            });
+            }));
         };
         let cutoff = payload.resolve_cutoff(event.seq, log)?;
+        if payload.is_unreadable(cutoff != Cutoff::NotFound) {
+            return Ok(unreadable(BaseKind::Compaction));
+        }
         let kind = match is_snapshot {
             true => BaseKind::Snapshot {
                 base_seq: payload.base_seq.unwrap_or(0),
@@ -235,8 +234,11 @@ impl View {
                 // The reason is an error of the payload and not kept in memory; it is read again.
                 None => log
                     .event(*seq)?
-                    .and_then(|event| BasePayload::from_event(&event).err())
-                    .map(|error| Why::Unreadable(Box::new(error))),
+                    .and_then(|event| match BasePayload::from_event(&event) {
+                        Ok(payload) => payload.fault,
+                        Err(error) => Some(Box::new(error)),
+                    })
+                    .map(Why::Unreadable),
             };
             repairs.extend(why.map(|why| Repair { seq: *seq, why }));
         }

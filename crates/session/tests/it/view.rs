@@ -533,6 +533,61 @@ fn strict_reading_names_the_event() {
 }
 
 #[test]
+fn a_threshold_may_be_a_fraction() {
+    check(
+        |log| {
+            log.prompt("hello");
+            log.raw(
+                Kind::Compaction,
+                r#"{"strategy":"summarize","threshold_pct":0.6,"max_tokens":"many",
+                    "cutoff_seq":1,"entries":[{"role":"user","content":"so far"}]}"#,
+            );
+        },
+        expect![[r#"
+            base 2
+            2 user "so far"
+        "#]],
+    );
+}
+
+#[test]
+fn one_bad_field_does_not_void_a_compaction() {
+    let mut log = TestLog::new();
+    log.prompt("hello");
+    log.raw(
+        Kind::Compaction,
+        r#"{"strategy":7,"cutoff_seq":1,"cutoff_event_id":7,"read_files":["a.rs",7],
+            "entries":[{"role":"user","content":"so far"},{"seq":"one"},7]}"#,
+    );
+    log.prompt("and now");
+    expect![[r#"
+        base 2
+        - user (working_set, prefix) "<working_set>\nRead-only files:\n- a.rs\n</working_set>"
+        2 user "so far"
+        3 user "and now"
+        ! 2 unreadable
+    "#]]
+    .assert_eq(&shown(&log));
+    // Before a model is asked, the field is named.
+    let Err(ViewError::BadPayload { seq: 2, error }) = strict(&log) else { panic!("it is bad") };
+    assert_eq!(error.path, "strategy");
+}
+
+#[test]
+fn a_compaction_without_a_readable_cutoff_is_skipped() {
+    check(
+        |log| {
+            log.prompt("hello");
+            log.raw(Kind::Compaction, r#"{"cutoff_seq":"one","entries":[{"content":"x"}]}"#);
+        },
+        expect![[r#"
+            1 user "hello"
+            ! 2 unreadable
+        "#]],
+    );
+}
+
+#[test]
 fn a_call_id_used_again_is_another_call() {
     check(
         |log| {

@@ -1,6 +1,6 @@
 //! The maintained view against the oracle, over random logs.
 
-use event::{EventId, Kind};
+use event::{Draft, EventId, Kind, Raw};
 use std::collections::HashSet;
 
 use event::payload::{Compaction, Content, ContextKind, Outcome, Placement, SavedEntry, Snapshot};
@@ -26,8 +26,19 @@ enum Step {
     Unknown,
     Broken { kind: Kind },
     Amend { back: u64, what: Box<Step> },
-    Compaction { cutoff: Cut, entries: Vec<Saved>, bare: bool, files: bool },
+    Compaction { cutoff: Cut, entries: Vec<Saved>, bare: bool, files: bool, fault: Fault },
     Snapshot { cutoff: Cut, entries: Vec<Saved>, base: Below, files: bool },
+}
+
+/// What of a compaction cannot be read.
+#[derive(Clone, Debug)]
+enum Fault {
+    None,
+    Informing,
+    Cutoff,
+    Entry,
+    Entries,
+    Files,
 }
 
 /// How a base names its cutoff.
@@ -131,6 +142,17 @@ fn saved() -> impl Strategy<Value = Saved> {
     ]
 }
 
+fn fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        10 => Just(Fault::None),
+        1 => Just(Fault::Informing),
+        1 => Just(Fault::Cutoff),
+        1 => Just(Fault::Entry),
+        1 => Just(Fault::Entries),
+        1 => Just(Fault::Files),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let entries = || prop::collection::vec(saved(), 0..5);
     let below =
@@ -139,9 +161,9 @@ fn step() -> impl Strategy<Value = Step> {
         20 => talk(),
         1 => (1..10u64, talk())
             .prop_map(|(back, what)| Step::Amend { back, what: Box::new(what) }),
-        2 => (cut(), entries(), prop::bool::weighted(0.1), any::<bool>())
-            .prop_map(|(cutoff, entries, bare, files)| {
-                Step::Compaction { cutoff, entries, bare, files }
+        2 => (cut(), entries(), prop::bool::weighted(0.1), any::<bool>(), fault())
+            .prop_map(|(cutoff, entries, bare, files, fault)| {
+                Step::Compaction { cutoff, entries, bare, files, fault }
             }),
         1 => (cut(), entries(), below, any::<bool>())
             .prop_map(|(cutoff, entries, base, files)| {
@@ -198,7 +220,7 @@ impl Step {
                     log.amending(next - back);
                 }
             }
-            Step::Compaction { cutoff, entries, bare, files } => {
+            Step::Compaction { cutoff, entries, bare, files, fault } => {
                 let mut compaction =
                     Compaction { strategy: "test".to_owned(), ..Compaction::default() };
                 (compaction.cutoff_seq, compaction.cutoff_event_id) = cutoff.of(next);
@@ -211,6 +233,7 @@ impl Step {
                     compaction.read_files = vec![format!("read{next}")];
                 }
                 log.add(&compaction);
+                fault.spoil(log.last());
             }
             Step::Snapshot { cutoff, entries, base, files } => {
                 let mut snapshot = Snapshot { strategy: "test".to_owned(), ..Snapshot::default() };
@@ -232,6 +255,21 @@ impl Step {
 
 fn newest(log: &TestLog, kinds: &[Kind]) -> Option<u64> {
     log.events.iter().rev().find(|event| kinds.contains(&event.kind)).map(|event| event.seq)
+}
+
+impl Fault {
+    fn spoil(&self, draft: &mut Draft) {
+        let (field, bad) = match self {
+            Fault::None => return,
+            Fault::Informing => ("{", r#"{"max_tokens":"many","#),
+            Fault::Cutoff => (r#""cutoff_seq":"#, r#""cutoff_seq":-"#),
+            Fault::Entry => (r#""entries":["#, r#""entries":[7,"#),
+            Fault::Entries => (r#""entries":["#, r#""entries":"none","raw":["#),
+            Fault::Files => ("{", r#"{"modified_files":["m",7],"#),
+        };
+        let data = draft.data.get().replacen(field, bad, 1).replace("[7,]", "[7]");
+        draft.data = Raw::parse(data).unwrap();
+    }
 }
 
 impl Cut {
