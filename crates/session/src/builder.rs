@@ -9,10 +9,9 @@ mod pair; // answers put together, calls and results brought together
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::payload::SavedEntry;
 use event::{Event, EventId, Kind};
 
-use crate::view::{EffectiveView, FileLists, List, Repair, Replaced, ViewError, Why};
+use crate::view::{EffectiveView, FileLists, InlineEntry, List, Repair, Replaced, ViewError, Why};
 
 /// How to read what a log should not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -103,7 +102,7 @@ enum PieceBody {
     /// Says what its event says, perhaps in other words.
     Event(Option<Replaced>),
     /// Says what the base gives in full.
-    Inline(SavedEntry),
+    Inline(Box<InlineEntry>),
 }
 
 impl<'a> IndexedLog<'a> {

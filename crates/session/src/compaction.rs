@@ -101,8 +101,10 @@ pub fn long_outputs(
         let (Some(note), Some(event_id)) = (&entry.note, entry.event_id) else { return None };
         let place = view.place_of(entry.seq?);
         let text = entry.text();
-        // A text that was replaced before is short already, or was chosen by the host.
-        let is_long = text.len() > options.output_max && entry.replaced.is_empty();
+        // A text that was replaced before is short already, or was chosen by the host. One that a
+        // base gives in full has no event that could be shown with another text.
+        let is_of_event = entry.replaced.is_empty() && !entry.sources.is_empty();
+        let is_long = text.len() > options.output_max && is_of_event;
         (is_long && place <= covered.seq).then(|| LongOutput {
             seq: place,
             event_id,
@@ -190,7 +192,7 @@ fn replace_range(
     summary: Option<&str>,
     options: &CompactionOptions,
 ) -> Result<Option<Compaction>, ViewError> {
-    let effective = view.effective(log)?;
+    let effective = view.effective(log)?.clone();
     let (mut prefix, mut rest) = (Vec::new(), Vec::new());
     let talk: Vec<&Arc<HistoryEntry>> = effective
         .entries()
@@ -204,17 +206,17 @@ fn replace_range(
         let is_replaced = entry.context_kind == Some(ContextKind::Summary);
         let is_derived = entry.event_id.is_none();
         if !is_replaced && !is_derived {
-            push_saved(entry, covered, &mut prefix);
+            push_saved(view, entry, covered, &mut prefix);
         }
     }
     for (at, entry) in talk.iter().enumerate() {
         // An entry with parts on both sides of the cutoff must stay whole.
         let is_torn = entry.sources.iter().any(|seq| *seq > covered.seq);
         if at >= kept_from || entry.context_kind.is_some() || is_torn {
-            push_saved(entry, covered, &mut rest);
+            push_saved(view, entry, covered, &mut rest);
         }
     }
-    let files = base_files(effective, covered, options);
+    let files = base_files(&effective, covered, options);
     let mut entries = prefix;
     entries.extend(summary.map(|summary| SavedEntry {
         role: Some("user".to_owned()),
@@ -275,20 +277,11 @@ fn kept_from(talk: &[&Arc<HistoryEntry>], keep: usize) -> usize {
 }
 
 /// Writes an entry as a base stores it: by reference, in full only if it has no event.
-fn push_saved(entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
+fn push_saved(view: &View, entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
     if entry.sources.is_empty() {
-        let role = match entry.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        };
-        list.push(SavedEntry {
-            role: Some(role.to_owned()),
-            context_kind: entry.context_kind.clone(),
-            placement: entry.placement.clone(),
-            content: Some(entry.content.as_ref().clone()),
-            ..SavedEntry::default()
-        });
+        // What a base says itself is said by the new one from now on.
+        let is_of_base = entry.seq.is_some_and(|seq| view.is_base(seq));
+        list.push(entry.in_full(entry.event_id.filter(|_| !is_of_base)));
     }
     // Sources behind the cutoff are read from the log again, together with everything behind it.
     let sources = entry.sources.iter().filter(|seq| **seq <= covered.seq);

@@ -16,6 +16,7 @@ mod fold; // events in, history out
 mod path; // rewinds and the active path
 mod amends; // events that replace earlier ones
 mod base; // compactions and snapshots, and which of them is used
+mod inline; // the entries that a base gives in full
 mod plan; // the entries that a base puts in place of the beginning
 mod answer_span; // the open answer at a given event
 mod files; // the working set of files
@@ -35,7 +36,8 @@ pub use saved::SavedView;
 pub(crate) use answer_span::AnswerSpan;
 pub(crate) use base::BasePayload;
 pub(crate) use contribution::{Contribution, joins_answer};
-pub(crate) use entry::{inline_entry, result_content, with_text};
+pub(crate) use entry::{result_content, with_text};
+pub(crate) use inline::{BaseEntry, InlineEntry, pair_inline};
 pub(crate) use list::List;
 
 use event::payload::SavedEntry;
@@ -194,6 +196,11 @@ impl View {
     /// Returns the last event that the base covers; 0 without a base.
     pub(crate) fn cutoff_seq(&self) -> u64 {
         self.chosen.newest().map_or(0, |base| base.cutoff_seq)
+    }
+
+    /// Whether an event is a compaction or snapshot.
+    pub(crate) fn is_base(&self, seq: u64) -> bool {
+        self.bases.get(seq).is_some()
     }
 
     /// Whether the path has no talk and no context.

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{Content, ContextKind, Placement, SessionParent, impl_payload};
+use super::{
+    AssistantThinking, Content, ContextKind, Placement, SessionParent, ToolCall, ToolResult,
+    impl_payload,
+};
 use crate::{EventId, Raw};
 
 impl_payload! {
@@ -93,7 +96,8 @@ pub struct Snapshot {
 /// One entry of a saved view: a reference to events where possible, else its own content.
 ///
 /// `seq` alone refers to one event; `seq` and `to_seq` to all talk and context in between; `seq`
-/// with `shown` to an event that has its text replaced; without `seq` the entry has its content.
+/// with `shown` to an event that has its text replaced; without `seq` the entry says all of it
+/// itself, and `event_id` is where that comes from.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedEntry {
@@ -117,6 +121,25 @@ pub struct SavedEntry {
     pub placement: Option<Placement>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thinking: Vec<AssistantThinking>,
+    /// The calls of an answer. Their results are the next entries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// The result that an entry with the role `tool` shows as `content`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+}
+
+impl SavedEntry {
+    /// Whether it says all of it itself.
+    pub fn is_in_full(&self) -> bool {
+        let says = self.content.is_some()
+            || !self.thinking.is_empty()
+            || !self.calls.is_empty()
+            || self.result.is_some();
+        self.seq.is_none() && says
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

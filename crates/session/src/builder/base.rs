@@ -6,7 +6,10 @@ use event::payload::{SavedEntry, Snapshot};
 use event::{BadPayload, Event, EventId, Kind};
 
 use super::{HistoryPiece, IndexedLog, PieceBody};
-use crate::view::{BasePayload, Contribution, FileLists, Repair, Replaced, Why, joins_answer};
+use crate::view::{
+    BaseEntry, BasePayload, Contribution, FileLists, InlineEntry, Repair, Replaced, Why,
+    joins_answer, pair_inline,
+};
 
 /// What the history stands on: a compaction, a snapshot on top of it, either or none.
 pub(super) struct Chosen {
@@ -213,7 +216,7 @@ struct BaseFrame {
     seq: u64,
     is_snapshot: bool,
     cutoff_seq: u64,
-    entries: std::vec::IntoIter<SavedEntry>,
+    entries: std::vec::IntoIter<BaseEntry>,
     /// Nothing was taken up yet.
     is_untouched: bool,
 }
@@ -255,12 +258,13 @@ impl<'a> Expansion<'a, '_> {
     /// Takes up one entry; one that refers to a base answers with that base.
     fn take_entry(
         &mut self,
-        entry: SavedEntry,
+        entry: BaseEntry,
         base_seq: u64,
         cutoff_seq: u64,
     ) -> Option<BaseFrame> {
-        let named = entry.event_id.and_then(|id| self.session.seq_of.get(&id).copied());
-        match (entry.seq, entry.to_seq) {
+        let saved = &entry.saved;
+        let named = saved.event_id.and_then(|id| self.session.seq_of.get(&id).copied());
+        match (saved.seq, saved.to_seq) {
             (Some(from_seq), Some(to_seq)) => {
                 // A range that runs backwards holds no place; the loop below finds none.
                 if from_seq > to_seq {
@@ -276,14 +280,16 @@ impl<'a> Expansion<'a, '_> {
                 None
             }
             // A text given in full. An event id beside it only says where the text comes from.
-            (None, _) if entry.content.is_some() => {
+            (None, _) if saved.is_in_full() => {
                 if named.is_some_and(|seq| seq > cutoff_seq) {
                     self.add_repair(base_seq, Why::EntryBeyondCutoff);
                 } else {
+                    let base = self.session.event_at(base_seq);
+                    let inline = InlineEntry::new(entry, named, base_seq, base.id);
                     self.pieces.push(HistoryPiece {
-                        event: self.session.event_at(base_seq),
+                        event: base,
                         place: base_seq,
-                        body: PieceBody::Inline(entry),
+                        body: PieceBody::Inline(Box::new(inline)),
                         dormant: false,
                         in_base: false,
                     });
@@ -292,7 +298,7 @@ impl<'a> Expansion<'a, '_> {
             }
             (seq, _) => {
                 let seq = seq.or(named).unwrap_or(0);
-                self.take_reference(seq, entry, base_seq, cutoff_seq)
+                self.take_reference(seq, entry.saved, base_seq, cutoff_seq)
             }
         }
     }
@@ -388,7 +394,7 @@ impl BaseFrame {
             seq: base.seq,
             is_snapshot: base.is_snapshot,
             cutoff_seq: base.cutoff_seq,
-            entries: base.entries.clone().into_iter(),
+            entries: pair_inline(base.entries.clone()).into_iter(),
             is_untouched: true,
         }
     }

@@ -7,7 +7,7 @@ use event::payload::Content;
 
 use super::{HistoryPiece, PieceBody};
 use crate::view::{
-    Contribution, HistoryEntry, Repair, Replaced, Role, ToolNote, Why, inline_entry, joins_answer,
+    Contribution, HistoryEntry, Repair, Replaced, Role, ToolNote, Why, joins_answer,
     result_content, with_text,
 };
 
@@ -27,10 +27,15 @@ pub(super) fn arrange_stream(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repa
     let mut arranged = Arranged::default();
     for (at, (item, piece)) in items.iter().zip(stream).enumerate() {
         let mut note = |why| repairs.push(Repair { seq: piece.event.seq, why });
+        if let PieceBody::Inline(inline) = &piece.body {
+            inline.repair().into_iter().for_each(&mut note);
+        }
         match item {
             PairItem::Prompt(Err(why)) | PairItem::Broken(why) => note(why.clone()),
-            PairItem::Prompt(Ok(entry)) | PairItem::Context(entry) | PairItem::Answer(entry) => {
-                if !entry.content.has_substance() {
+            PairItem::Prompt(Ok(entry))
+            | PairItem::Context(entry)
+            | PairItem::InFull(Some(entry)) => {
+                if !entry.has_substance() {
                     note(Why::Empty);
                     continue;
                 }
@@ -63,7 +68,10 @@ pub(super) fn arrange_stream(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repa
                 }
             }
             // Results come with their answers. Starts only fill gaps in the note of a result.
-            PairItem::Result(_) | PairItem::Started(_) | PairItem::Nothing => {}
+            PairItem::Result(_)
+            | PairItem::Started(_)
+            | PairItem::InFull(None)
+            | PairItem::Nothing => {}
         }
     }
     arranged
@@ -74,8 +82,8 @@ enum PairItem {
     /// Closes what is open, also if it cannot be read.
     Prompt(Result<HistoryEntry, Why>),
     Context(HistoryEntry),
-    /// An answer that a base gives in full; it has no calls.
-    Answer(HistoryEntry),
+    /// An answer or result that a base gives in full; `None` for one without anything left.
+    InFull(Option<HistoryEntry>),
     Part(Contribution),
     Started(event::payload::ToolStarted),
     Result(event::payload::ToolResult),
@@ -87,12 +95,13 @@ impl PairItem {
     fn from_piece(piece: &HistoryPiece<'_>) -> PairItem {
         let replaced = match &piece.body {
             PieceBody::Event(replaced) => replaced.as_ref(),
-            PieceBody::Inline(saved) => {
-                return match inline_entry(saved, piece.event.seq, piece.event.id) {
-                    Ok(entry) if entry.context_kind.is_some() => PairItem::Context(entry),
-                    Ok(entry) if entry.role == Role::Assistant => PairItem::Answer(entry),
-                    Ok(entry) => PairItem::Prompt(Ok(entry)),
-                    Err(why) => PairItem::Broken(why),
+            PieceBody::Inline(inline) => {
+                return match inline.history_entry() {
+                    Some(Ok(entry)) if entry.context_kind.is_some() => PairItem::Context(entry),
+                    Some(Ok(entry)) if entry.role == Role::User => PairItem::Prompt(Ok(entry)),
+                    Some(Ok(entry)) => PairItem::InFull(Some(entry)),
+                    Some(Err(why)) => PairItem::Broken(why),
+                    None => PairItem::InFull(None),
                 };
             }
         };
@@ -141,7 +150,7 @@ fn gather_answers(items: &[PairItem]) -> Answers {
     let mut has_result = false;
     for (at, item) in items.iter().enumerate() {
         match item {
-            PairItem::Prompt(_) | PairItem::Answer(_) => {
+            PairItem::Prompt(_) | PairItem::InFull(_) => {
                 stretch += 1;
                 open = None;
             }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use event::payload::{
-    AssistantThinking, Content, ContentPart, ContextAdded, ContextKind, Placement, SavedEntry,
-    ToolCall, ToolResult, ToolStarted,
+    AssistantThinking, Content, ContentPart, ContextAdded, ContextKind, Placement, ToolCall,
+    ToolResult, ToolStarted,
 };
 use event::{BadPayload, Event, EventId, Kind, Raw};
 
@@ -149,6 +149,14 @@ impl HistoryEntry {
         self.content.joined_text()
     }
 
+    /// Whether there is anything to show. A result answers its call even without a word.
+    pub(crate) fn has_substance(&self) -> bool {
+        self.role == Role::Tool
+            || self.content.has_substance()
+            || !self.thinking.is_empty()
+            || !self.calls.is_empty()
+    }
+
     pub fn is_prefix(&self) -> bool {
         self.placement == Some(Placement::Prefix)
     }
@@ -284,34 +292,4 @@ impl ToolNote {
             duration_ms: result.duration_ms,
         }
     }
-}
-
-/// What a base says in full, or why it cannot be shown.
-pub(crate) fn inline_entry(
-    saved: &SavedEntry,
-    base_seq: u64,
-    base_id: EventId,
-) -> Result<HistoryEntry, Why> {
-    let is_context = saved.context_kind.is_some() || saved.placement.is_some();
-    let (kind, role) = match saved.role.as_deref() {
-        // Context is shown as user, whatever role the base gives it.
-        _ if is_context => (Kind::ContextAdded, Role::User),
-        // A result in full has no call it could belong to.
-        Some("tool") => return Err(Why::NoCall),
-        Some("assistant") => (Kind::AssistantMessage, Role::Assistant),
-        // No entry ranks above the user; see `Role`.
-        Some("user" | "system" | "developer") => (Kind::UserPrompt, Role::User),
-        _ => return Err(Why::NoRole),
-    };
-    let content = saved.content.clone().unwrap_or_default();
-    let mut entry = HistoryEntry::without_event(kind, role, content);
-    entry.event_id = Some(base_id);
-    entry.seq = Some(base_seq);
-    if is_context {
-        let kind = saved.context_kind.clone().unwrap_or(ContextKind::Generic);
-        let implied = kind.default_placement();
-        entry.placement = Some(saved.placement.clone().unwrap_or(implied));
-        entry.context_kind = Some(kind);
-    }
-    Ok(entry)
 }

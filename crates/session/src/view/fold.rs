@@ -14,12 +14,12 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use event::payload::SavedEntry;
-use event::{EventId, Kind};
+use event::Kind;
 
 use super::answer::{AnswerBuilder, PlacedEvent};
 use super::contribution::{Contribution, joins_answer};
-use super::entry::{HistoryEntry, Repair, Role, Why, inline_entry};
+use super::entry::{HistoryEntry, Repair, Role, Why};
+use super::inline::InlineEntry;
 use super::list::List;
 
 /// The number of marks. Events since the oldest mark can be folded again without starting over.
@@ -102,11 +102,11 @@ impl Fold {
                 // Closed first: the mark has to stand before the prompt, so that a return to it
                 // drops the prompt.
                 self.close_answer(spoken.place);
-                self.add_entry(entry.with_replaced(spoken.replaced));
+                self.add_entry(entry.with_replaced(spoken.replaced), event.seq);
             }
             Contribution::Context(context) => {
                 let entry = HistoryEntry::from_context(event, spoken.place, context);
-                self.add_context(entry.with_replaced(spoken.replaced));
+                self.add_context(entry.with_replaced(spoken.replaced), event.seq);
             }
             Contribution::Started(started) => {
                 // A start without an open answer belongs to talk that is over and fills no gap.
@@ -151,15 +151,20 @@ impl Fold {
     }
 
     /// Applies an entry that a base gives in full.
-    pub(crate) fn apply_inline(&mut self, saved: &SavedEntry, base_seq: u64, base_id: EventId) {
-        match inline_entry(saved, base_seq, base_id) {
-            Ok(entry) if entry.context_kind.is_some() => self.add_context(entry),
-            Ok(entry) => {
+    pub(crate) fn apply_inline(&mut self, inline: &InlineEntry) {
+        let base_seq = inline.base_seq;
+        if let Some(why) = inline.repair() {
+            self.add_repair(base_seq, why);
+        }
+        match inline.history_entry() {
+            Some(Ok(entry)) if entry.context_kind.is_some() => self.add_context(entry, base_seq),
+            Some(Ok(entry)) => {
                 // An entry in full has no events, so there is no place to set a mark at.
                 self.open = None;
-                self.add_entry(entry);
+                self.add_entry(entry, base_seq);
             }
-            Err(why) => self.add_repair(base_seq, why),
+            Some(Err(why)) => self.add_repair(base_seq, why),
+            None => self.open = None,
         }
     }
 
@@ -304,14 +309,15 @@ impl Fold {
         }
     }
 
-    fn add_context(&mut self, entry: HistoryEntry) {
+    /// Adds context that event `seq` gives.
+    fn add_context(&mut self, entry: HistoryEntry, seq: u64) {
         let is_between = entry.content.has_substance() && !entry.is_prefix();
         // Prefix context stands at the beginning anyway, and empty context is not shown: neither
         // moves.
-        if let (true, Some(open), Some(seq)) = (is_between, &mut self.open, entry.seq) {
+        if let (true, Some(open)) = (is_between, &mut self.open) {
             open.contexts.push(seq);
         }
-        self.add_entry(entry);
+        self.add_entry(entry, seq);
     }
 
     /// Reports the context between the open answer and a new part or result as moved: it is shown
@@ -323,9 +329,10 @@ impl Fold {
         }
     }
 
-    fn add_entry(&mut self, entry: HistoryEntry) {
-        if !entry.content.has_substance() {
-            self.add_repair(entry.seq.unwrap_or_default(), Why::Empty);
+    /// Adds an entry that event `seq` gives.
+    fn add_entry(&mut self, entry: HistoryEntry, seq: u64) {
+        if !entry.has_substance() {
+            self.add_repair(seq, Why::Empty);
             return;
         }
         let entry = Arc::new(entry);

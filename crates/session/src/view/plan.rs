@@ -13,6 +13,7 @@ use super::answer_span::AnswerSpan;
 use super::base::{BasePayload, BaseRoot, Bases, Chosen, contains_seq};
 use super::entry::{Repair, Replaced, Why};
 use super::files::FileLists;
+use super::inline::{BaseEntry, InlineEntry, pair_inline};
 use super::log::EventLog;
 use super::path::{Path, Range};
 
@@ -30,8 +31,8 @@ pub(crate) struct Plan {
 
 #[derive(Debug)]
 pub(crate) enum PlanStep {
-    /// A text that the base gives in full.
-    Inline { saved: Box<SavedEntry>, base_seq: u64, base_id: EventId },
+    /// An entry that the base gives in full.
+    Inline(Box<InlineEntry>),
     /// Events of the log.
     Events(Range),
     /// Events that the base covers, kept for results that may come later.
@@ -76,7 +77,7 @@ struct PlanFrame {
     root: BaseRoot,
     id: EventId,
     is_snapshot: bool,
-    entries: std::vec::IntoIter<SavedEntry>,
+    entries: std::vec::IntoIter<BaseEntry>,
     /// No entry was taken yet.
     is_untouched: bool,
 }
@@ -141,7 +142,7 @@ impl Planning<'_> {
             root,
             id: event.id,
             is_snapshot: event.kind == Kind::Snapshot,
-            entries: payload.entries.into_iter(),
+            entries: pair_inline(payload.entries).into_iter(),
             is_untouched: true,
         }))
     }
@@ -149,11 +150,12 @@ impl Planning<'_> {
     /// Plans one entry. Returns the base that the entry refers to, if it refers to one.
     fn take_entry(
         &mut self,
-        entry: SavedEntry,
+        entry: BaseEntry,
         base: BaseRoot,
         base_id: EventId,
     ) -> Result<Option<PlanFrame>, ViewError> {
-        if let (Some(from_seq), Some(to_seq)) = (entry.seq, entry.to_seq) {
+        let saved = &entry.saved;
+        if let (Some(from_seq), Some(to_seq)) = (saved.seq, saved.to_seq) {
             if from_seq > to_seq {
                 self.add_repair(base.seq, Why::EntryNotFound);
             }
@@ -166,21 +168,21 @@ impl Planning<'_> {
             );
             return Ok(None);
         }
-        let named = match (entry.seq, entry.event_id) {
+        let named = match (saved.seq, saved.event_id) {
             // A number needs no lookup, and most entries have one.
             (None, Some(id)) => self.ground.log.seq_of(id)?,
             (seq, _) => seq,
         };
-        if entry.seq.is_none() && entry.content.is_some() {
+        if saved.is_in_full() {
             if named.is_some_and(|seq| seq > base.cutoff_seq) {
                 self.add_repair(base.seq, Why::EntryBeyondCutoff);
             } else {
-                let saved = Box::new(entry);
-                self.plan.steps.push(PlanStep::Inline { saved, base_seq: base.seq, base_id });
+                let inline = InlineEntry::new(entry, named, base.seq, base_id);
+                self.plan.steps.push(PlanStep::Inline(Box::new(inline)));
             }
             return Ok(None);
         }
-        self.take_reference(named.unwrap_or(0), entry, base)
+        self.take_reference(named.unwrap_or(0), entry.saved, base)
     }
 
     fn take_reference(

@@ -174,9 +174,7 @@ impl View {
         for (at, step) in plan.steps.iter().enumerate() {
             fold.in_base = at < plan.in_base;
             match step {
-                PlanStep::Inline { saved, base_seq, base_id } => {
-                    fold.apply_inline(saved, *base_seq, *base_id);
-                }
+                PlanStep::Inline(inline) => fold.apply_inline(inline),
                 PlanStep::Events(range) => {
                     self.read_range(*range, &plan.replaced, false, &mut fold, log)?;
                 }

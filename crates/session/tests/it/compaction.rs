@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use session::compaction::{self, CompactionOptions, CutoffError};
 use session::view::{FileTools, Touch, View, ViewOptions};
 
-use crate::log::{TestLog, result, shown};
+use crate::log::{TestLog, id_at, result, shown};
 
 /// A session with its view.
 struct Hosted {
@@ -388,6 +388,31 @@ fn adapters_add_the_names_their_agents_use() {
     hosted.options.tools = tools;
     assert!(hosted.summarize("summary"));
     assert!(shown(&hosted.log).contains("Modified files:\\n- /home/dev/a.ipynb"));
+}
+
+#[test]
+fn a_new_compaction_keeps_calls_and_origin_of_entries_in_full() {
+    let in_full = r#"[
+        {"role":"assistant","event_id":"AT_2","content":"on it",
+         "calls":[{"call_id":"a","tool":"edit","input":{"path":"a.rs"}}]},
+        {"role":"tool","content":"done","result":{"call_id":"a","outcome":"error","error":"full"}}
+    ]"#
+    .replace("AT_2", &id_at(2).to_string());
+    let mut hosted = Hosted::new(|log| {
+        log.prompt("hello");
+        log.message("m1", 0, "on it");
+        log.raw(Kind::Compaction, &format!(r#"{{"cutoff_seq":2,"entries":{in_full}}}"#));
+        log.prompt("recent");
+    });
+    hosted.options.keep = 3;
+    assert!(hosted.summarize("summary"));
+    hosted.check(expect![[r#"
+        base 5
+        5 user (summary, prefix) "summary"
+        2 assistant "on it" -> a
+        5 tool [a edit {"path":"a.rs"} failed] "done"
+        4 user "recent"
+    "#]]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use event::payload::{
     AssistantThinking, Compaction, Content, ContentPart, ContextAdded, ContextKind, Covers,
-    Outcome, Placement, SavedEntry, Snapshot, ToolResult,
+    Outcome, Placement, SavedEntry, Snapshot, ToolCall, ToolResult,
 };
 use event::{Event, EventId, Kind, Raw};
 use expect_test::{Expect, expect};
@@ -583,6 +583,48 @@ fn a_compaction_without_a_readable_cutoff_is_skipped() {
         expect![[r#"
             1 user "hello"
             ! 2 unreadable
+        "#]],
+    );
+}
+
+#[test]
+fn a_compaction_shows_calls_and_results_in_full() {
+    let call = |call_id: &str| ToolCall {
+        call_id: call_id.to_owned(),
+        tool: "read".to_owned(),
+        input: Raw::parse(r#"{"path":"a.rs"}"#).unwrap(),
+        ..ToolCall::default()
+    };
+    let answer = SavedEntry {
+        role: Some("assistant".to_owned()),
+        event_id: Some(id_at(2)),
+        content: Some(Content::text("I look")),
+        thinking: vec![AssistantThinking { thinking: "hm".to_owned(), ..Default::default() }],
+        calls: vec![call("a"), call("b")],
+        ..SavedEntry::default()
+    };
+    let given = |call_id: &str, text: Option<&str>| SavedEntry {
+        role: Some("tool".to_owned()),
+        content: text.map(Content::text),
+        result: Some(result(call_id, "the whole file")),
+        ..SavedEntry::default()
+    };
+    check(
+        |log| {
+            log.prompt("hello");
+            log.message("m1", 0, "old answer");
+            let results = [given("a", Some("short")), given("x", None), given("a", None)];
+            log.add(&compaction(2, [vec![answer], results.to_vec()].concat()));
+            log.prompt("and now");
+        },
+        expect![[r#"
+            base 3
+            2 assistant <hm> "I look" -> a
+            3 tool [a read {"path":"a.rs"}] "short"
+            4 user "and now"
+            ! 3 call without a result
+            ! 3 result without a call
+            ! 3 result without a call
         "#]],
     );
 }

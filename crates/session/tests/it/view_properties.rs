@@ -3,7 +3,9 @@
 use event::{Draft, EventId, Kind, Raw};
 use std::collections::HashSet;
 
-use event::payload::{Compaction, Content, ContextKind, Outcome, Placement, SavedEntry, Snapshot};
+use event::payload::{
+    Compaction, Content, ContextKind, Outcome, Placement, SavedEntry, Snapshot, ToolCall,
+};
 use proptest::prelude::*;
 use session::builder::{Mode, ViewBuilder};
 use session::compaction::{self, CompactionOptions};
@@ -58,6 +60,8 @@ enum Saved {
     Replaced { back: u64 },
     Below,
     Inline { role: Option<&'static str>, kind: Option<ContextKind>, text: &'static str },
+    Answer { calls: Vec<usize>, text: &'static str, back: Option<u64> },
+    Result { call: usize, text: Option<&'static str> },
 }
 
 #[derive(Clone, Debug)]
@@ -137,6 +141,10 @@ fn saved() -> impl Strategy<Value = Saved> {
         3 => (1..15u64, 0..8u64).prop_map(|(back, len)| Saved::Range { back, len }),
         1 => (1..15u64).prop_map(|back| Saved::Replaced { back }),
         1 => Just(Saved::Below),
+        1 => (prop::collection::vec(0..CALLS.len(), 0..3), text(), prop::option::of(1..15u64))
+            .prop_map(|(calls, text, back)| Saved::Answer { calls, text, back }),
+        2 => (0..CALLS.len(), prop::option::of(text()))
+            .prop_map(|(call, text)| Saved::Result { call, text }),
         2 => (role, prop::option::of(context_kind()), text())
             .prop_map(|(role, kind, text)| Saved::Inline { role, kind, text }),
     ]
@@ -312,8 +320,25 @@ impl Saved {
                 content: Some(Content::text(*text)),
                 ..entry
             },
+            Saved::Answer { calls, text, back } => SavedEntry {
+                role: Some("assistant".to_owned()),
+                event_id: back.map(|back| id_at(next.abs_diff(back))),
+                content: Some(Content::text(*text)),
+                calls: calls.iter().map(|call| in_full_call(CALLS[*call])).collect(),
+                ..entry
+            },
+            Saved::Result { call, text } => SavedEntry {
+                role: Some("tool".to_owned()),
+                content: text.map(Content::text),
+                result: Some(result(CALLS[*call], "in full")),
+                ..entry
+            },
         }
     }
+}
+
+fn in_full_call(call_id: &str) -> ToolCall {
+    ToolCall { call_id: call_id.to_owned(), tool: "run".to_owned(), ..ToolCall::default() }
 }
 
 fn entries(view: &EffectiveView) -> Vec<HistoryEntry> {
