@@ -115,6 +115,12 @@ impl HookMessage {
     pub fn is_of_session(&self, other: &HookMessage) -> bool {
         self.session == other.session && self.provider == other.provider
     }
+
+    /// Whether the call ends the history of its session. What an earlier call announced is decided
+    /// before that.
+    pub fn ends_history(&self) -> bool {
+        matches!(self.signal, Some(SignalKind::Clear | SignalKind::Stop))
+    }
 }
 
 impl SignalKind {

@@ -18,4 +18,4 @@ pub use install::{
 pub use signals::Signals;
 pub use spool::Spool;
 pub use spool_dir::SpoolSummary;
-pub use undelivered::{StoreError, Undelivered};
+pub use undelivered::{MessageHandler, StoreError, Undelivered, UndeliveredSummary};

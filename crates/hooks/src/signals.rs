@@ -15,20 +15,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use capture::{CaptureError, SignalOutcome};
-use event::{HookMessage, SignalKind, Time};
+use event::{HookMessage, Time};
 
 use signal::{SIGNAL_BYTES_MAX, encode_signal, has_own_name, parse_signal};
 
-use crate::spool_dir::{RETENTION_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older};
-
-/// Signals handled in one pass. The others wait for the next pass.
-const PASS_MAX: usize = 1_000;
+use crate::spool_dir::{RETENTION_MILLIS, SpoolDir, SpoolSummary, is_older};
 
 /// The folder of signals.
 #[derive(Debug)]
 pub struct Signals {
-    dir: SpoolDir,
+    pub(crate) dir: SpoolDir,
 }
 
 impl Signals {
@@ -51,70 +47,45 @@ impl Signals {
     /// The file has the name of the message: adding it twice makes one file.
     pub fn add(&self, message: &HookMessage) -> io::Result<()> {
         let Some(text) = encode_signal(message) else { return Ok(()) };
-        self.dir.write(&format!("{}.json", message.name), text.as_bytes())
+        self.dir.write(&Signals::file_name(message), text.as_bytes())
     }
 
-    /// Handles the waiting signals, oldest first. `apply` gets the message of a signal, and whether
-    /// a clear or stop of the same session waits behind it. A file stays until it is done.
-    pub fn handle(
-        &mut self,
-        now: Time,
-        apply: &mut dyn FnMut(&HookMessage, bool) -> Result<SignalOutcome, CaptureError>,
-    ) -> Result<SpoolSummary, CaptureError> {
-        let mut summary = SpoolSummary::default();
-        let waiting = self.read_waiting(now, &mut summary);
-        for (index, (name, message)) in waiting.iter().enumerate() {
-            // A pass holds at most `PASS_MAX` signals, so comparing all pairs is cheap.
-            let is_followed = waiting[index + 1..].iter().any(|(_, later)| {
-                later.is_of_session(message)
-                    && matches!(later.signal, Some(SignalKind::Clear | SignalKind::Stop))
-            });
-            match apply(message, is_followed)? {
-                SignalOutcome::Done => {
-                    summary.handled += 1;
-                    self.dir.remove(name);
-                }
-                SignalOutcome::UnknownSession | SignalOutcome::Pending => {
-                    self.dir.retry_later(name, now);
-                }
-            }
-        }
-        Ok(summary)
+    /// The name of the file that `add` makes.
+    pub(crate) fn file_name(message: &HookMessage) -> String {
+        format!("{}.json", message.name)
     }
 
-    /// The signals that are due, by time and name, with their file names. Other files are rejected.
-    fn read_waiting(
+    /// The oldest files that are due, with the times of their calls. Other files are rejected.
+    pub(crate) fn due_files(
         &mut self,
+        files_max: usize,
         now: Time,
         summary: &mut SpoolSummary,
-    ) -> Vec<(String, HookMessage)> {
-        let mut waiting = Vec::new();
-        for name in self.dir.due_names(now, claim_file).into_iter().take(PASS_MAX) {
-            let parse = |text: &[u8]| {
-                let message = parse_signal(&name, text)?;
-                let at = message.at;
-                Ok((message, at))
-            };
-            match self.dir.read(&name, SIGNAL_BYTES_MAX, now, parse) {
-                Ok(Some((message, at))) if !is_older(at, now, RETENTION_MILLIS) => {
-                    waiting.push((name, message));
-                }
-                // An old signal that was tried before waited in vain for its session.
-                Ok(Some(_)) if self.dir.has_waited(&name) => {
-                    summary.orphaned += 1;
-                    self.dir.remove(&name);
-                }
-                // One that is old when it is first seen is reported to the user instead.
-                Ok(Some(_)) => self.dir.reject(name, "it is too old", now, summary),
-                Ok(None) => {}
-                Err(Rejection(reason)) => self.dir.reject(name, reason, now, summary),
-            }
+    ) -> Vec<(Time, String)> {
+        let names = self.dir.due_names(now, claim_file).into_iter().take(files_max);
+        // The time within: another program may have written its file later than it happened.
+        names.filter_map(|name| Some((self.read(&name, now, summary)?.at, name))).collect()
+    }
+
+    /// The message in a file; `None` if it cannot be read now, or is dropped.
+    pub(crate) fn read(
+        &mut self,
+        name: &str,
+        now: Time,
+        summary: &mut SpoolSummary,
+    ) -> Option<HookMessage> {
+        let parse = |text: &[u8]| parse_signal(name, text);
+        let message = self.dir.read(name, SIGNAL_BYTES_MAX, now, summary, parse)?;
+        if !is_older(message.at, now, RETENTION_MILLIS) {
+            return Some(message);
         }
-        // By the time within: another program may have written its file later than it happened.
-        waiting.sort_by(|(name, one), (other_name, other)| {
-            (one.at, name).cmp(&(other.at, other_name))
-        });
-        waiting
+        // An old signal that was tried before waited in vain for its session. One that is old when
+        // it is first seen is reported to the user instead.
+        match self.dir.has_waited(name) {
+            true => self.dir.remove_orphan(name, summary),
+            false => self.dir.reject(name, "it is too old", now, summary),
+        }
+        None
     }
 }
 

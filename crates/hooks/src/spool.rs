@@ -14,13 +14,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use capture::{CaptureError, SignalOutcome};
 use event::{HookMessage, Time};
 
-use crate::spool_dir::{RETENTION_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older};
-
-/// Messages handled in one pass. The others wait for the next pass.
-const PASS_MAX: usize = 1_000;
+use crate::spool_dir::{
+    RETENTION_MILLIS, Rejection, SpoolDir, SpoolSummary, is_older, time_in_name,
+};
 
 /// The most messages that wait, and the most bytes. A message beyond that is dropped and counted.
 const MESSAGES_MAX: u64 = 10_000;
@@ -32,7 +30,7 @@ const TAKEN: &str = ".taken";
 /// The folder of waiting messages.
 #[derive(Debug)]
 pub struct Spool {
-    dir: SpoolDir,
+    pub(crate) dir: SpoolDir,
 }
 
 impl Spool {
@@ -67,66 +65,38 @@ impl Spool {
         Ok(true)
     }
 
-    /// Handles the waiting messages, oldest first. A file stays until `ingest` is done with its
-    /// message.
-    pub fn handle(
+    /// The oldest files that are due, with the times of their calls.
+    pub(crate) fn due_files(&mut self, files_max: usize, now: Time) -> Vec<(Time, String)> {
+        let names = self.dir.due_names(now, |_, name| Some(name)).into_iter().take(files_max);
+        // A name without a time comes first, where it is found out not to be ours.
+        names.map(|name| (time_in_name(&name).unwrap_or(Time::from_nanos(0)), name)).collect()
+    }
+
+    /// The message in a file; `None` if it cannot be read now, or is dropped.
+    pub(crate) fn read(
         &mut self,
+        name: &str,
         now: Time,
-        ingest: &mut dyn FnMut(&HookMessage) -> Result<SignalOutcome, CaptureError>,
-    ) -> Result<SpoolSummary, CaptureError> {
-        let mut summary = SpoolSummary::default();
-        let names = self.dir.due_names(now, |_, name| Some(name));
-        let has_messages = !names.is_empty();
-        let handled = self.handle_each(names, now, ingest, &mut summary);
+        summary: &mut SpoolSummary,
+    ) -> Option<HookMessage> {
+        let parse =
+            |text: &[u8]| HookMessage::parse(text).ok_or(Rejection("it is no call of a hook"));
+        let bytes_max = HookMessage::BYTES_MAX as u64;
+        let message = self.dir.read(name, bytes_max, now, summary, parse)?;
+        if is_older(message.at, now, RETENTION_MILLIS) {
+            self.dir.remove_orphan(name, summary);
+            return None;
+        }
+        Some(message)
+    }
+
+    /// Corrects what hooks believe about the room, after files were handled.
+    pub(crate) fn correct_room(&self) {
         // Also without files: a hook that was killed, or found the disk full, took room for none.
-        if has_messages || self.has_taken() {
-            // Counted anew from the files, which corrects what killed hooks have left.
+        if self.has_taken() {
             // If this fails, hooks find the spool full too early until the next pass.
             let _ = self.open_taken().and_then(|taken| taken.set_len(self.room_taken()));
         }
-        handled.map(|()| summary)
-    }
-
-    fn handle_each(
-        &mut self,
-        names: Vec<String>,
-        now: Time,
-        ingest: &mut dyn FnMut(&HookMessage) -> Result<SignalOutcome, CaptureError>,
-        summary: &mut SpoolSummary,
-    ) -> Result<(), CaptureError> {
-        for name in names.into_iter().take(PASS_MAX) {
-            let parse = |text: &[u8]| {
-                let message =
-                    HookMessage::parse(text).ok_or(Rejection("it is no call of a hook"))?;
-                let at = message.at;
-                Ok((message, at))
-            };
-            let message = match self.dir.read(&name, HookMessage::BYTES_MAX as u64, now, parse) {
-                // Its session never became known within a week.
-                Ok(Some((_, at))) if is_older(at, now, RETENTION_MILLIS) => {
-                    summary.orphaned += 1;
-                    self.dir.remove(&name);
-                    continue;
-                }
-                Ok(Some((message, _))) => message,
-                Ok(None) => continue,
-                Err(Rejection(reason)) => {
-                    self.dir.reject(name, reason, now, summary);
-                    continue;
-                }
-            };
-            // An error stops the pass: the journal takes nothing now, and the files wait.
-            match ingest(&message)? {
-                SignalOutcome::Done => {
-                    summary.handled += 1;
-                    self.dir.remove(&name);
-                }
-                SignalOutcome::UnknownSession | SignalOutcome::Pending => {
-                    self.dir.retry_later(&name, now);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Opens `.taken` to append to it. A missing one is made as long as the files require.

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use event::Time;
+use event::{HookMessage, Time};
 
 /// How long a file waits for its session to be known, and how long a rejected file is kept.
 pub(crate) const RETENTION_MILLIS: i64 = 7 * 24 * 60 * 60 * 1_000;
@@ -30,8 +30,18 @@ const RETRY_MILLIS_MAX: i64 = 5 * 60 * 1_000;
 #[derive(Debug)]
 pub(crate) struct SpoolDir {
     path: PathBuf,
-    /// The files that could not be handled yet: when to try again, and the pause before that.
-    retries: BTreeMap<String, (Time, i64)>,
+    /// The files that could not be handled yet.
+    retries: BTreeMap<String, Retry>,
+}
+
+/// A file that could not be handled yet.
+#[derive(Debug)]
+struct Retry {
+    due_at: Time,
+    /// The pause before that, in milliseconds.
+    pause: i64,
+    /// Its message without the facts, which may be long.
+    message: HookMessage,
 }
 
 /// What one pass over a folder did.
@@ -110,44 +120,47 @@ impl SpoolDir {
         }
         // Files that were removed by another process need no retry.
         self.retries.retain(|name, _| names.contains(name));
-        names.retain(|name| self.retries.get(name).is_none_or(|(at, _)| *at <= now));
+        names.retain(|name| self.retries.get(name).is_none_or(|retry| retry.due_at <= now));
         names.into_iter().collect()
     }
 
-    /// Parses a file; `None` if it cannot be read now.
-    pub(crate) fn read<T>(
+    /// The message in a file; `None` if it cannot be read now. A file that is no message is rejected.
+    pub(crate) fn read(
         &self,
         name: &str,
         bytes_max: u64,
         now: Time,
-        parse: impl FnOnce(&[u8]) -> Result<(T, Time), Rejection>,
-    ) -> Result<Option<(T, Time)>, Rejection> {
+        summary: &mut SpoolSummary,
+        parse: impl FnOnce(&[u8]) -> Result<HookMessage, Rejection>,
+    ) -> Option<HookMessage> {
         let path = self.path.join(name);
         // Not followed: a link planted in the folder could lead to any file of the user.
-        let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
+        let metadata = fs::symlink_metadata(&path).ok()?;
         if !metadata.is_file() {
-            return Err(Rejection("it is no file"));
+            self.reject(name, "it is no file", now, summary);
+            return None;
         }
         let mut text = Vec::new();
         // One byte more than allowed tells a file that is too long from one that just fits.
-        let read =
-            File::open(&path).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut text));
-        if read.is_err() {
-            return Ok(None);
-        }
+        let file = File::open(&path).ok()?;
+        file.take(bytes_max + 1).read_to_end(&mut text).ok()?;
         let parsed = match text.len() as u64 > bytes_max {
             true => Err(Rejection("it is too long")),
             false => parse(&text),
         };
         // A time far ahead would sort the message behind all others for ever.
-        let parsed = parsed.and_then(|(parsed, at)| match is_older(now, at, AHEAD_MILLIS) {
+        let parsed = parsed.and_then(|message| match is_older(now, message.at, AHEAD_MILLIS) {
             true => Err(Rejection("its time is ahead")),
-            false => Ok((parsed, at)),
+            false => Ok(message),
         });
         match parsed {
+            Ok(message) => Some(message),
             // Still being written, perhaps: the next pass reads it again.
-            Err(_) if !is_older(modified_at(&metadata), now, INCOMPLETE_MILLIS) => Ok(None),
-            parsed => parsed.map(Some),
+            Err(_) if !is_older(modified_at(&metadata), now, INCOMPLETE_MILLIS) => None,
+            Err(Rejection(reason)) => {
+                self.reject(name, reason, now, summary);
+                None
+            }
         }
     }
 
@@ -156,25 +169,47 @@ impl SpoolDir {
         self.retries.contains_key(name)
     }
 
-    pub(crate) fn remove(&mut self, name: &str) {
+    fn remove(&mut self, name: &str) {
         self.retries.remove(name);
         // If the file stays, its message is ingested again, without effect.
         let _ = fs::remove_file(self.path.join(name));
     }
 
-    pub(crate) fn retry_later(&mut self, name: &str, now: Time) {
-        let last_pause = self.retries.get(name).map(|(_, pause)| *pause);
+    /// Removes a file whose message is done with.
+    pub(crate) fn finish(&mut self, name: &str, summary: &mut SpoolSummary) {
+        summary.handled += 1;
+        self.remove(name);
+    }
+
+    /// Removes a file whose session never became known.
+    pub(crate) fn remove_orphan(&mut self, name: &str, summary: &mut SpoolSummary) {
+        summary.orphaned += 1;
+        self.remove(name);
+    }
+
+    pub(crate) fn retry_later(&mut self, name: String, message: HookMessage, now: Time) {
+        let last_pause = self.retries.get(&name).map(|retry| retry.pause);
         let pause = last_pause.map_or(RETRY_MILLIS, |pause| pause.saturating_mul(2));
         // Bounded, so that a session that appears after hours gets its signals within minutes.
         let pause = pause.min(RETRY_MILLIS_MAX);
-        let at = Time::from_millis((now.nanos() / 1_000_000) as i64 + pause);
-        self.retries.insert(name.to_owned(), (at, pause));
+        let due_at = Time::from_millis((now.nanos() / 1_000_000) as i64 + pause);
+        let message = HookMessage { facts: Vec::new(), ..message };
+        self.retries.insert(name, Retry { due_at, pause, message });
+    }
+
+    /// The files with earlier messages of the same session that were tried before.
+    pub(crate) fn waiting_before(&self, message: &HookMessage) -> Vec<(Time, String)> {
+        let waiting = self.retries.iter().filter(|(_, Retry { message: earlier, .. })| {
+            let is_earlier = (earlier.at, &earlier.name) < (message.at, &message.name);
+            is_earlier && earlier.is_of_session(message)
+        });
+        waiting.map(|(name, retry)| (retry.message.at, name.clone())).collect()
     }
 
     /// Moves a file to `rejected/`, with the reason beside it, and removes old rejected files.
     pub(crate) fn reject(
         &self,
-        name: String,
+        name: &str,
         reason: &'static str,
         now: Time,
         summary: &mut SpoolSummary,
@@ -189,12 +224,12 @@ impl SpoolDir {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        let moved = created.and_then(|()| fs::rename(self.path.join(&name), folder.join(&name)));
+        let moved = created.and_then(|()| fs::rename(self.path.join(name), folder.join(name)));
         if moved.is_ok() {
             // Only for the user to read; a missing reason harms nothing.
             let _ = fs::write(folder.join(format!("{name}.reason")), reason);
         }
-        summary.rejected.push((name, reason));
+        summary.rejected.push((name.to_owned(), reason));
     }
 }
 
@@ -204,7 +239,7 @@ pub(crate) fn is_older(at: Time, now: Time, millis: i64) -> bool {
 }
 
 /// The time at the start of a file's name.
-fn time_in_name(name: &str) -> Option<Time> {
+pub(crate) fn time_in_name(name: &str) -> Option<Time> {
     name.get(..19)?.parse().ok().map(Time::from_nanos)
 }
 

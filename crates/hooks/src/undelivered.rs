@@ -1,18 +1,59 @@
 //! Messages that no daemon took, on disk: each in one place, the spool or the folder of signals.
+//!
+//! A pass handles the messages of both folders in one order, by the time of the call. A compaction
+//! may have to wait, because the agent's own record of it says more. Before a clear or stop of its
+//! session is handled it is tried once more: else the epoch would be closed as cleared.
 
 use std::io;
 use std::path::Path;
 
-use event::HookMessage;
+use capture::{CaptureError, SignalOutcome};
+use event::{HookMessage, Time};
 
 use crate::signals::Signals;
 use crate::spool::Spool;
+use crate::spool_dir::SpoolSummary;
+
+/// Messages handled in one pass, of both folders together: the oldest. The others wait for the next
+/// pass.
+const PASS_MAX: usize = 1_000;
 
 /// The two folders for messages that no daemon took.
 #[derive(Debug)]
 pub struct Undelivered {
     pub spool: Spool,
     pub signals: Signals,
+}
+
+/// What brings messages into the journal.
+pub trait MessageHandler {
+    /// Records what no transcript has.
+    fn record_facts(&mut self, message: &HookMessage) -> Result<SignalOutcome, CaptureError>;
+
+    /// Records what the signal announces. `is_followed` says that the session was cleared or
+    /// stopped after it, so that it cannot wait for the agent's own record any longer.
+    fn apply_signal(
+        &mut self,
+        message: &HookMessage,
+        is_followed: bool,
+    ) -> Result<SignalOutcome, CaptureError>;
+}
+
+/// What one pass over both folders did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UndeliveredSummary {
+    pub spool: SpoolSummary,
+    pub signals: SpoolSummary,
+    /// More messages are due than one pass handles.
+    pub has_more: bool,
+}
+
+/// A file of one of the folders. Files sort by the time of the call.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct WaitingFile {
+    at: Time,
+    name: String,
+    is_signal: bool,
 }
 
 /// Why a message could not be stored.
@@ -38,6 +79,103 @@ impl Undelivered {
         self.signals.create().and_then(|()| self.spool.create())
     }
 
+    /// Handles the messages that are due, oldest first. A file stays until its message is done with.
+    pub fn handle(
+        &mut self,
+        now: Time,
+        handler: &mut dyn MessageHandler,
+    ) -> Result<UndeliveredSummary, CaptureError> {
+        let mut summary = UndeliveredSummary::default();
+        // One more than fits shows that there are more. The oldest of both folders are among these.
+        let spooled = self.spool.due_files(PASS_MAX + 1, now);
+        let signaled = self.signals.due_files(PASS_MAX + 1, now, &mut summary.signals);
+        let mut files = waiting_files(spooled, signaled);
+        summary.has_more = files.len() > PASS_MAX;
+        files.truncate(PASS_MAX);
+        // An error stops the pass: the journal takes nothing now, and the files wait.
+        let handled = files
+            .into_iter()
+            .try_for_each(|file| self.handle_file(file, now, handler, &mut summary));
+        self.spool.correct_room();
+        handled.map(|()| summary)
+    }
+
+    /// Tries the earlier messages of a session again that wait on disk, before a message that ends
+    /// its history is handled.
+    pub fn handle_before(
+        &mut self,
+        message: &HookMessage,
+        now: Time,
+        handler: &mut dyn MessageHandler,
+        summary: &mut UndeliveredSummary,
+    ) -> Result<(), CaptureError> {
+        if !message.ends_history() {
+            return Ok(());
+        }
+        let Undelivered { spool, signals } = self;
+        let waiting =
+            waiting_files(spool.dir.waiting_before(message), signals.dir.waiting_before(message));
+        for file in waiting {
+            if let Some(earlier) = self.read(&file, now, summary) {
+                self.handle_message(file, earlier, true, now, handler, summary)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_file(
+        &mut self,
+        file: WaitingFile,
+        now: Time,
+        handler: &mut dyn MessageHandler,
+        summary: &mut UndeliveredSummary,
+    ) -> Result<(), CaptureError> {
+        let Some(message) = self.read(&file, now, summary) else { return Ok(()) };
+        self.handle_before(&message, now, handler, summary)?;
+        self.handle_message(file, message, false, now, handler, summary)
+    }
+
+    fn handle_message(
+        &mut self,
+        file: WaitingFile,
+        message: HookMessage,
+        is_followed: bool,
+        now: Time,
+        handler: &mut dyn MessageHandler,
+        summary: &mut UndeliveredSummary,
+    ) -> Result<(), CaptureError> {
+        if file.is_signal {
+            let dir = &mut self.signals.dir;
+            match handler.apply_signal(&message, is_followed)? {
+                SignalOutcome::Done => dir.finish(&file.name, &mut summary.signals),
+                _ => dir.retry_later(file.name, message, now),
+            }
+            return Ok(());
+        }
+        // After a crash behind this step, the next pass records the same facts without effect.
+        let is_done = handler.record_facts(&message)? == SignalOutcome::Done
+            && (handler.apply_signal(&message, is_followed)? == SignalOutcome::Done
+                // The facts are recorded, and a signal needs no room in the spool.
+                || self.postpone_signal(&message, now).is_ok());
+        match is_done {
+            true => self.spool.dir.finish(&file.name, &mut summary.spool),
+            false => self.spool.dir.retry_later(file.name, message, now),
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        file: &WaitingFile,
+        now: Time,
+        summary: &mut UndeliveredSummary,
+    ) -> Option<HookMessage> {
+        match file.is_signal {
+            true => self.signals.read(&file.name, now, &mut summary.signals),
+            false => self.spool.read(&file.name, now, &mut summary.spool),
+        }
+    }
+
     /// Stores the whole message in the spool. A spool that takes no more still leaves the signal,
     /// which needs no room there.
     pub fn store_message(&self, message: &HookMessage) -> Result<(), StoreError> {
@@ -51,8 +189,27 @@ impl Undelivered {
         Err(error)
     }
 
+    /// Stores the signal of a message whose facts are recorded. A message that ends the history of
+    /// its session finds it there.
+    pub fn postpone_signal(&mut self, message: &HookMessage, now: Time) -> Result<(), StoreError> {
+        self.store_signal(message)?;
+        self.signals.dir.retry_later(Signals::file_name(message), message.clone(), now);
+        Ok(())
+    }
+
     /// Stores the signal of a message, if it has one, in the folder of signals.
     pub fn store_signal(&self, message: &HookMessage) -> Result<(), StoreError> {
         self.signals.add(message).map_err(StoreError::Signal)
     }
+}
+
+/// The files of both folders in the order of their calls.
+fn waiting_files(spooled: Vec<(Time, String)>, signaled: Vec<(Time, String)>) -> Vec<WaitingFile> {
+    let spooled = spooled.into_iter().map(|(at, name)| (at, name, false));
+    let signaled = signaled.into_iter().map(|(at, name)| (at, name, true));
+    let files = spooled.chain(signaled);
+    let mut files: Vec<WaitingFile> =
+        files.map(|(at, name, is_signal)| WaitingFile { at, name, is_signal }).collect();
+    files.sort();
+    files
 }

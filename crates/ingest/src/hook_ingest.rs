@@ -1,5 +1,5 @@
-//! How messages of hooks get into the journal: first those in the queue, then the spool, then the
-//! signals.
+//! How messages of hooks get into the journal: first those on disk, which are older, then those in
+//! the queue.
 //!
 //! The transcripts that messages name are read first, each once however many messages name it. Then
 //! each message is recorded as far as it tells more than the transcript. A message about a session
@@ -13,7 +13,9 @@ use capture::{
     CaptureError, HookMemory, IngestSummary, Ingester, SignalOutcome, Sink, Warning, WarningKind,
 };
 use event::{HookMessage, Source, Time};
-use hooks::{HookReport, SpoolSummary, StoreError, Undelivered};
+use hooks::{
+    HookReport, MessageHandler, SpoolSummary, StoreError, Undelivered, UndeliveredSummary,
+};
 use journal::Journal;
 
 use crate::hook_queue::HookQueue;
@@ -31,6 +33,7 @@ struct HookPass<'a, 'p> {
     ingester: &'a Ingester<'p>,
     sink: &'a mut dyn Sink,
     summary: &'a mut IngestSummary,
+    memory: &'a mut HookMemory,
 }
 
 impl HookIngest {
@@ -66,13 +69,15 @@ impl HookIngest {
         // The log of the queue keeps the messages until `finish`.
         let messages = queue.take_all();
         note_calls(&messages, report);
-        let mut pass = HookPass { ingester, sink, summary };
+        let mut pass = HookPass { ingester, sink, summary, memory };
         let mut is_kept = Vec::new();
+        let mut stored = UndeliveredSummary::default();
         // Transcripts first: most messages tell what stands there too, and then nothing more is
         // recorded.
         let done = pass.read_transcripts(&messages).and_then(|()| {
+            stored = undelivered.handle(now, &mut pass)?;
             messages.iter().try_for_each(|message| {
-                is_kept.push(pass.ingest_queued(message, memory, undelivered, report)?);
+                is_kept.push(pass.ingest_queued(message, now, undelivered, &mut stored, report)?);
                 Ok(())
             })
         });
@@ -84,24 +89,12 @@ impl HookIngest {
         if !messages.is_empty() {
             queue.finish(not_kept(messages, &is_kept));
         }
-        // Only now: the queue is in order again, whatever the error.
-        done?;
-
         let Undelivered { spool, signals } = undelivered;
-        let spooled = spool.handle(now, &mut |message| {
-            let outcome = pass.ingest_hook(message, memory)?;
-            // The facts are recorded. The signal takes its place among the signals below, in the
-            // order of time; after a crash in between, the same file is written again.
-            match outcome == SignalOutcome::Done && signals.add(message).is_err() {
-                true => Ok(SignalOutcome::Pending),
-                false => Ok(outcome),
-            }
-        })?;
-        let signaled = signals
-            .handle(now, &mut |message, is_followed| pass.apply_signal(message, is_followed))?;
-        let warnings = warnings(spool.path(), spooled).chain(warnings(signals.path(), signaled));
+        let warnings =
+            warnings(spool.path(), stored.spool).chain(warnings(signals.path(), stored.signals));
         pass.summary.warnings.extend(warnings);
-        Ok(())
+        // Only now: the queue is in order again, whatever the error.
+        done
     }
 }
 
@@ -126,25 +119,30 @@ impl HookPass<'_, '_> {
     fn ingest_queued(
         &mut self,
         message: &HookMessage,
-        memory: &mut HookMemory,
-        undelivered: &Undelivered,
+        now: Time,
+        undelivered: &mut Undelivered,
+        stored: &mut UndeliveredSummary,
         report: &HookReport,
     ) -> Result<bool, CaptureError> {
+        // A compaction of its session may be among the messages on disk that this pass has not
+        // reached. There it gets its place behind them.
+        if stored.has_more && message.ends_history() {
+            return Ok(store_message(message, undelivered, report));
+        }
+        undelivered.handle_before(message, now, self, stored)?;
         // If its facts have to wait, a message is stored whole, with its signal.
-        if self.ingest_hook(message, memory)? != SignalOutcome::Done {
+        if self.record_facts(message)? != SignalOutcome::Done {
             return Ok(store_whole(message, undelivered, report));
         }
         let is_applied = self.apply_signal(message, false)? == SignalOutcome::Done;
         // The facts are recorded, so only the signal is left to store.
-        Ok(is_applied || undelivered.store_signal(message).is_ok())
+        Ok(is_applied || undelivered.postpone_signal(message, now).is_ok())
     }
+}
 
-    fn ingest_hook(
-        &mut self,
-        message: &HookMessage,
-        memory: &mut HookMemory,
-    ) -> Result<SignalOutcome, CaptureError> {
-        self.ingester.ingest_hook(message, memory, self.sink, self.summary)
+impl MessageHandler for HookPass<'_, '_> {
+    fn record_facts(&mut self, message: &HookMessage) -> Result<SignalOutcome, CaptureError> {
+        self.ingester.ingest_hook(message, self.memory, self.sink, self.summary)
     }
 
     fn apply_signal(

@@ -18,7 +18,7 @@ pub(crate) fn journal(world: &World) -> PathBuf {
     world.home().join(".local/share/hansard")
 }
 
-fn transcript(world: &World, session: &str) -> PathBuf {
+pub(crate) fn transcript(world: &World, session: &str) -> PathBuf {
     world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"))
 }
 
@@ -52,7 +52,12 @@ fn call_with(world: &World, agent: &str, event: &str, input: &[u8]) {
 
 #[track_caller]
 pub(crate) fn call(world: &World, event: &str, rest: &Value) {
-    call_with(world, "claude", event, payload(world, "s0", rest).to_string().as_bytes());
+    call_in(world, "s0", event, rest);
+}
+
+#[track_caller]
+pub(crate) fn call_in(world: &World, session: &str, event: &str, rest: &Value) {
+    call_with(world, "claude", event, payload(world, session, rest).to_string().as_bytes());
 }
 
 pub(crate) fn asked() -> Value {
@@ -64,7 +69,7 @@ pub(crate) fn events(world: &World, kind: &str) -> Vec<Value> {
     events_of(world, "claude:s0", kind)
 }
 
-fn events_of(world: &World, session: &str, kind: &str) -> Vec<Value> {
+pub(crate) fn events_of(world: &World, session: &str, kind: &str) -> Vec<Value> {
     let said = world.run(&["--json", "show", session, "--events"]);
     lines(&said).into_iter().filter(|event| event["kind"] == kind).collect()
 }
@@ -212,16 +217,38 @@ fn compaction_waits_in_one_file() {
     assert_eq!(events(&world, "session.exited").len(), 1);
 }
 
-#[test]
-fn full_spool_drops_and_counts() {
-    let world = with_session();
-    let spool = journal(&world).join("spool");
+/// Fills the spool with files that are no messages.
+fn fill_spool(world: &World, count: u32) {
+    let spool = journal(world).join("spool");
     fs::create_dir_all(&spool).unwrap();
-    for number in 0..10_000 {
+    for number in 0..count {
         let file = fs::File::create(spool.join(format!("{number:019}-00000000-1.json"))).unwrap();
         // What is young may still be written.
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
+}
+
+#[test]
+fn compaction_counts_before_its_clear() {
+    let world = with_session();
+    // So many that a pass does not reach the compaction, which stands in the spool.
+    fill_spool(&world, 1_200);
+    call(&world, "PreCompact", &json!({"trigger": "auto"}));
+    call(&world, "SessionEnd", &json!({"reason": "clear"}));
+    ingest(&world);
+    ingest(&world);
+    let closed = events(&world, "epoch.closed");
+    assert_eq!(
+        closed.iter().map(|event| &event["data"]["cause"]).collect::<Vec<_>>(),
+        ["compaction"]
+    );
+}
+
+#[test]
+fn full_spool_drops_and_counts() {
+    let world = with_session();
+    let spool = journal(&world).join("spool");
+    fill_spool(&world, 10_000);
     call(&world, "PermissionRequest", &asked());
     assert_eq!(names(&spool).len(), 10_000);
     assert_eq!(failures(&world), ["the spool is full"]);
@@ -247,7 +274,7 @@ fn spool_limit_holds_under_load() {
 
 /// Waits until a session has so many events of a kind.
 #[track_caller]
-fn wait_for(world: &World, session: &str, kind: &str, count: usize) -> Vec<Value> {
+pub(crate) fn wait_for(world: &World, session: &str, kind: &str, count: usize) -> Vec<Value> {
     let listener = world.start(&["bus", "listen", "--tract", "cortex", "--from", "0"]);
     let mut listener = listener;
     loop {
@@ -286,6 +313,18 @@ fn daemon_records_hook_facts_once() {
     assert!(status["last_call_at"].is_string(), "{status}");
     assert_eq!(daemon.terminate().code, Some(0));
     assert!(!socket.exists());
+}
+
+#[test]
+fn daemon_keeps_a_compaction_before_its_clear() {
+    let world = with_session();
+    let _daemon = up(&world);
+    call(&world, "PreCompact", &json!({"trigger": "auto"}));
+    // Until then the compaction waits for the agent's own record.
+    wait_for(&world, "claude:s0", "compaction.started", 1);
+    call(&world, "SessionEnd", &json!({"reason": "clear"}));
+    let closed = wait_for(&world, "claude:s0", "epoch.closed", 1);
+    assert_eq!(closed[0]["data"]["cause"], "compaction");
 }
 
 #[test]

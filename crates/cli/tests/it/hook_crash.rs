@@ -9,9 +9,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Dice, RunningProgram};
 
-use crate::hook::{asked, call, events, failures, ingest, journal, names, payload, with_session};
+use crate::follow::prompt;
+use crate::hook::{
+    asked, call, call_in, events, events_of, failures, ingest, journal, names, payload, transcript,
+    with_session,
+};
 use crate::ingest_crash::crashes;
 use crate::up::up;
+use crate::writer::append;
 
 /// Kills, as a part of those `HANSARD_TEST_CRASHES` sets.
 const SHARE: u32 = 4;
@@ -108,6 +113,47 @@ fn spooled_calls_are_recorded_once_after_kills() {
     let asked = events(&world, "approval.requested");
     assert_eq!(asked.len(), calls);
     assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+}
+
+/// A compaction takes three steps: its fact is recorded, its signal is written, its file is removed.
+#[test]
+fn compactions_are_recorded_once_after_kills() {
+    let world = with_session();
+    let sessions: Vec<String> = (1..=12).map(|number| format!("s{number}")).collect();
+    for session in &sessions {
+        append(&transcript(&world, session), prompt(session, 0).as_bytes());
+    }
+    ingest(&world);
+    for session in &sessions {
+        call_in(&world, session, "PreCompact", &json!({"trigger": "auto"}));
+    }
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    let waiting = || names(&journal(&world).join("spool")).len();
+    for _ in 0..crashes() {
+        let mut command = world.command(&["ingest", "--once"]);
+        let mut pass = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait(Duration::from_micros(dice.below(150_000)));
+        let _ = pass.kill();
+        pass.wait().unwrap();
+        println!("{} of {} wait in the spool", waiting(), sessions.len());
+        if waiting() == 0 {
+            break;
+        }
+    }
+    for session in &sessions {
+        call_in(&world, session, "SessionEnd", &json!({"reason": "clear"}));
+    }
+    ingest(&world);
+    for session in sessions.iter().map(|session| format!("claude:{session}")) {
+        assert_eq!(events_of(&world, &session, "compaction.started").len(), 1, "{session}");
+        let closed = events_of(&world, &session, "epoch.closed");
+        let causes: Vec<&Value> = closed.iter().map(|event| &event["data"]["cause"]).collect();
+        assert_eq!(causes, ["compaction"], "{session}");
+    }
+    for folder in ["spool", "signals"] {
+        assert_eq!(names(&journal(&world).join(folder)), [""; 0]);
+    }
 }
 
 #[test]

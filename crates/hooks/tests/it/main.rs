@@ -5,3 +5,4 @@
 mod install; // our entries in the settings of agents
 mod hostile; // any bytes as settings
 mod signals; // what hooks leave
+mod undelivered; // both folders in one order

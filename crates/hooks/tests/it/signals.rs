@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{CaptureError, SignalOutcome};
 use event::{HookMessage, SignalKind, Time};
-use hooks::{Signals, SpoolSummary};
+use hooks::{MessageHandler, SpoolSummary, Undelivered};
 use tempfile::TempDir;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -15,29 +15,49 @@ const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 struct World {
     dir: TempDir,
-    signals: Signals,
+    undelivered: Undelivered,
     /// The signals that were handled, in order.
     handled: Vec<String>,
+}
+
+/// Gives every signal to a function.
+pub(crate) struct Applied<F>(pub F);
+
+impl<F> MessageHandler for Applied<F>
+where
+    F: FnMut(&HookMessage, bool) -> Result<SignalOutcome, CaptureError>,
+{
+    fn record_facts(&mut self, _: &HookMessage) -> Result<SignalOutcome, CaptureError> {
+        Ok(SignalOutcome::Done)
+    }
+
+    fn apply_signal(
+        &mut self,
+        message: &HookMessage,
+        is_followed: bool,
+    ) -> Result<SignalOutcome, CaptureError> {
+        self.0(message, is_followed)
+    }
 }
 
 impl World {
     fn new() -> World {
         let dir = TempDir::new().unwrap();
-        let signals = Signals::in_journal(dir.path());
-        signals.create().unwrap();
-        World { dir, signals, handled: Vec::new() }
+        let undelivered = Undelivered::in_journal(dir.path());
+        undelivered.create().unwrap();
+        World { dir, undelivered, handled: Vec::new() }
     }
 
     fn leave(&self, kind: SignalKind, session: &str, millis: i64, dice: u8) {
         let at = Time::from_millis(NOW + millis);
         let name = HookMessage::name_for(at, [dice; 4]);
         let message = HookMessage { name, at, signal: Some(kind), ..message(session) };
-        self.signals.add(&message).unwrap();
+        self.undelivered.store_signal(&message).unwrap();
     }
 
     /// Writes the file of another program, some time ago.
     fn write(&self, name: &str, text: &str) {
-        let path = self.signals.path().join(name);
+        let path = self.folder().join(name);
         fs::write(&path, text).unwrap();
         let file = fs::File::options().append(true).open(path).unwrap();
         let before = u64::try_from(NOW / 1_000 - 10).unwrap();
@@ -46,19 +66,23 @@ impl World {
 
     /// Handles the files some time later, with the same outcome for each.
     fn handle(&mut self, millis: i64, answer: SignalOutcome) -> SpoolSummary {
-        let World { signals, handled, .. } = self;
+        let World { undelivered, handled, .. } = self;
         let now = Time::from_millis(NOW + millis);
-        let summary = signals.handle(now, &mut |message, is_followed| {
+        let mut noted = Applied(|message: &HookMessage, is_followed: bool| {
             let followed = if is_followed { " followed" } else { "" };
             let HookMessage { provider, session, .. } = message;
             handled.push(format!("{:?} {provider}:{session}{followed}", message.signal.unwrap()));
             Ok(answer)
         });
-        summary.unwrap()
+        undelivered.handle(now, &mut noted).unwrap().signals
+    }
+
+    fn folder(&self) -> &Path {
+        self.undelivered.signals.path()
     }
 
     fn files(&self, folder: &str) -> Vec<String> {
-        let folder: PathBuf = self.signals.path().join(folder);
+        let folder: PathBuf = self.folder().join(folder);
         let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
         let mut names: Vec<_> =
@@ -85,10 +109,7 @@ fn signals_are_handled_in_order_of_time() {
     world.leave(SignalKind::TurnEnd, "s2", 1, 1);
     let summary = world.handle(10, SignalOutcome::Done);
     assert_eq!(summary, SpoolSummary { handled: 3, ..SpoolSummary::default() });
-    assert_eq!(
-        world.handled,
-        ["TurnEnd claude:s2", "Compact claude:s1 followed", "Stop claude:s1"]
-    );
+    assert_eq!(world.handled, ["TurnEnd claude:s2", "Compact claude:s1", "Stop claude:s1"]);
     assert_eq!(world.files(""), [""; 0]);
 }
 
@@ -98,7 +119,7 @@ fn signal_is_one_private_file() {
     world.leave(SignalKind::Compact, "../s/1", 123, 0xab);
     let name = "1800000000123000000-abababab.json";
     assert_eq!(world.files(""), [name]);
-    let path = world.signals.path().join(name);
+    let path = world.folder().join(name);
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         r#"{"v":1,"type":"compact","provider":"claude","session_id":"../s/1","ts":1800000000.123,"cwd":"/home/dev/app","transcript_path":"/home/dev/.claude/projects/app/s1.jsonl","hook":"SessionEnd"}"#
@@ -146,9 +167,9 @@ fn failure_keeps_the_signal() {
     let failed = capture::SinkError(Box::new(std::io::Error::other("full")));
     let mut failed = Some(failed);
     let now = Time::from_millis(NOW);
-    let summary =
-        world.signals.handle(now, &mut |_, _| Err(CaptureError::Positions(failed.take().unwrap())));
-    assert!(summary.is_err());
+    let mut fails =
+        Applied(|_: &HookMessage, _| Err(CaptureError::Positions(failed.take().unwrap())));
+    assert!(world.undelivered.handle(now, &mut fails).is_err());
     assert_eq!(world.files("").len(), 1);
     assert_eq!(world.handle(0, SignalOutcome::Done).handled, 1);
 }
@@ -158,16 +179,17 @@ fn file_named_after_session_is_claimed() {
     let mut world = World::new();
     world.write("s-1.json", r#"{"type":"turn_end","ts":1799999999.5}"#);
     world.write("s-2.json", r#"{"type":"stop","ts":1799999999.7,"tool":"codex"}"#);
-    let folder = world.signals.path().to_owned();
+    let folder = world.folder().to_owned();
     let mut heard = Vec::new();
     let now = Time::from_millis(NOW);
-    let summary = world.signals.handle(now, &mut |message, _| {
+    let mut handler = Applied(|message: &HookMessage, _| {
         heard.push((message.provider.clone(), message.session.clone()));
         // A second one is written while the first is handled.
         fs::write(folder.join("s-1.json"), r#"{"type":"stop","ts":1799999999.9}"#).unwrap();
         Ok(SignalOutcome::Done)
     });
-    assert_eq!(summary.unwrap().handled, 2);
+    let summary = world.undelivered.handle(now, &mut handler);
+    assert_eq!(summary.unwrap().signals.handled, 2);
     let told = |(provider, session): &(String, String)| format!("{provider}:{session}");
     assert_eq!(heard.iter().map(told).collect::<Vec<_>>(), ["claude:s-1", "codex:s-2"]);
     assert_eq!(world.files(""), ["s-1.json"]);
@@ -205,7 +227,7 @@ fn rejected_file_is_moved_with_reason() {
 fn young_incomplete_file_is_left_alone() {
     let mut world = World::new();
     world.write("s1.json", r#"{"type":"st"#);
-    let path = world.signals.path().join("s1.json");
+    let path = world.folder().join("s1.json");
     let file = fs::File::options().append(true).open(path).unwrap();
     let now = u64::try_from(NOW / 1_000).unwrap();
     file.set_modified(UNIX_EPOCH + Duration::from_secs(now)).unwrap();

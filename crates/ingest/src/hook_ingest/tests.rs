@@ -3,7 +3,6 @@
 use std::fs;
 
 use event::{HookFact, Kind, Raw, SignalKind};
-use hooks::Spool;
 use tempfile::TempDir;
 
 use super::*;
@@ -26,6 +25,23 @@ fn without_spool() -> TempDir {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("spool"), "no folder").unwrap();
     dir
+}
+
+/// For a pass that finds no message.
+struct NoMessage;
+
+impl MessageHandler for NoMessage {
+    fn record_facts(&mut self, message: &HookMessage) -> Result<SignalOutcome, CaptureError> {
+        panic!("{message:?}")
+    }
+
+    fn apply_signal(
+        &mut self,
+        message: &HookMessage,
+        _: bool,
+    ) -> Result<SignalOutcome, CaptureError> {
+        panic!("{message:?}")
+    }
 }
 
 #[test]
@@ -66,13 +82,14 @@ fn half_a_line_is_cut_off() {
 #[test]
 fn room_without_a_file_is_given_back() {
     let dir = TempDir::new().unwrap();
-    let mut spool = Spool::in_journal(dir.path());
-    assert!(spool.add(&message(1)).unwrap());
-    let entries = fs::read_dir(spool.path()).unwrap().flatten();
+    let mut undelivered = Undelivered::in_journal(dir.path());
+    undelivered.store_message(&message(1)).unwrap();
+    let spool = dir.path().join("spool");
+    let entries = fs::read_dir(&spool).unwrap().flatten();
     let files = entries.filter(|entry| entry.file_name() != ".taken");
     files.for_each(|entry| fs::remove_file(entry.path()).unwrap());
-    spool.handle(Time::from_millis(NOW), &mut |_| Ok(SignalOutcome::Done)).unwrap();
-    assert_eq!(fs::metadata(spool.path().join(".taken")).unwrap().len(), 0);
+    undelivered.handle(Time::from_millis(NOW), &mut NoMessage).unwrap();
+    assert_eq!(fs::metadata(spool.join(".taken")).unwrap().len(), 0);
 }
 
 #[test]
