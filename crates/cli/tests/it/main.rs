@@ -10,6 +10,7 @@ mod writer; // agents at work
 mod ingest; // transcripts read once, and again after anything happened to them
 mod fingerprints; // every output about the recordings and a generated tree is unchanged
 mod ingest_crash; // killed at any instant
+mod stored; // journals of an earlier version
 mod damage; // every kind of damage, and what a repair gives back
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
