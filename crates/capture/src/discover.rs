@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agent::{Agent, LineageHint, SourceForm, SourceRole, SourceRoot};
 use crate::database;
+use crate::database_guard::{Look, LookError};
 use crate::environment::Environment;
 use crate::error::{Warning, WarningKind};
 use crate::limit::{ACTIVE_MILLIS, LINKS_MAX};
@@ -30,6 +31,7 @@ pub(crate) struct DiscoveredSource {
 pub(crate) fn discover(
     agent: &dyn Agent,
     environment: &Environment,
+    look: &Look<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
@@ -37,7 +39,7 @@ pub(crate) fn discover(
         // A root that is itself a link is followed: the user put it there on purpose.
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
         let root = SourceRoot { path, ..root };
-        let mut walk = SourceWalk { agent, root: &root, warnings, found: &mut found };
+        let mut walk = SourceWalk { agent, root: &root, look, warnings, found: &mut found };
         match root.path.is_file() {
             true => walk.add_file(root.path.clone(), None),
             false => walk.walk_folder(&root.path, root.depth_max, 0),
@@ -67,11 +69,12 @@ pub(crate) fn discover_below(
     agent: &dyn Agent,
     environment: &Environment,
     folder: &Path,
+    look: &Look<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
     within_root(agent, environment, folder, |root, depth| {
-        let mut walk = SourceWalk { agent, root, warnings, found: &mut found };
+        let mut walk = SourceWalk { agent, root, look, warnings, found: &mut found };
         walk.walk_folder(folder, depth, 0);
     });
     found
@@ -82,6 +85,7 @@ pub(crate) fn discover_at(
     agent: &dyn Agent,
     environment: &Environment,
     path: &Path,
+    look: &Look<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
@@ -91,13 +95,13 @@ pub(crate) fn discover_at(
     let Ok(target) = fs::canonicalize(&path) else { return found };
     within_root(agent, environment, folder, |root, _| {
         if target.starts_with(&root.path) {
-            let mut walk = SourceWalk { agent, root, warnings, found: &mut found };
+            let mut walk = SourceWalk { agent, root, look, warnings, found: &mut found };
             walk.add_file(path.to_path_buf(), None);
         }
     });
     // Only the list of all sources shows whether there is one of a better rank.
     if found.iter().any(|found| agent.form_rank(found.source.form) > 0) {
-        found = discover(agent, environment, warnings);
+        found = discover(agent, environment, look, warnings);
         found.retain(|found| found.source.path == path);
     }
     // A file has `active` 0 and is always within the limit; only sessions of a database are left
@@ -130,6 +134,7 @@ fn within_root(
 struct SourceWalk<'a> {
     agent: &'a dyn Agent,
     root: &'a SourceRoot,
+    look: &'a Look<'a>,
     warnings: &'a mut Vec<Warning>,
     found: &'a mut Vec<DiscoveredSource>,
 }
@@ -228,9 +233,24 @@ impl SourceWalk<'_> {
 
     /// Each session of a database is a source.
     fn sessions(&mut self, database: &Source, metadata: &Metadata) {
-        let sessions = match row_reader::list_sessions(self.agent, &database.path) {
+        let (path, look) = (&database.path, self.look);
+        if let Some(warning) = look.guard.reason_to_wait(path, look.now) {
+            return self.warnings.push(warning);
+        }
+        let sessions = match row_reader::list_sessions(self.agent, path, look) {
             Ok(sessions) => sessions,
-            Err(error) => return self.add_warning(&database.path, &error),
+            Err(error) => {
+                return match LookError::find_in(&error) {
+                    // What was not listed is listed by the next pass.
+                    Some(LookError::Stopped) => {}
+                    Some(_) => {
+                        let provider = self.agent.provider();
+                        let warning = look.guard.note_failure(provider, path, &error, look.now);
+                        self.warnings.push(warning);
+                    }
+                    None => self.add_warning(path, &error),
+                };
+            }
         };
         for ListedSession { session, parent, hint, active, digest } in sessions {
             let source = Source {

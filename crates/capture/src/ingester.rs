@@ -18,6 +18,7 @@ use crate::admission::admit;
 use crate::agent::{Agent, LineageHint, SourceForm};
 use crate::checkpoint::{Checkpoint, file_times, identify_file, is_older};
 use crate::checkpoint_stat::CheckpointStat;
+use crate::database_guard::{DatabaseGuard, Look, LookError};
 use crate::discover::{DiscoveredSource, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
@@ -43,6 +44,7 @@ pub struct Ingester<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) clock: &'a dyn Fn() -> Time,
     pub(crate) stop: StopFlag,
+    guard: DatabaseGuard,
     /// Which source holds which session.
     pub(crate) source_index: SourceIndex,
     files: KnownFiles,
@@ -68,6 +70,8 @@ pub struct IngestSummary {
     pub unknown: u64,
     pub silent: u64,
     pub warnings: Vec<Warning>,
+    /// Databases that had to wait and can be read again.
+    pub cured: Vec<PathBuf>,
     /// Changes that a poll found and no notification announced.
     pub misses: u64,
     pub by_provider: BTreeMap<&'static str, ProviderSummary>,
@@ -117,14 +121,20 @@ impl<'a> Ingester<'a> {
         environment: &'a Environment,
         clock: &'a dyn Fn() -> Time,
     ) -> Ingester<'a> {
-        let (stop, source_index, files, open_epochs) = Default::default();
-        Ingester { agents, environment, clock, stop, source_index, files, open_epochs }
+        let (stop, guard, source_index, files, open_epochs) = Default::default();
+        Ingester { agents, environment, clock, stop, guard, source_index, files, open_epochs }
     }
 
     /// Ends every pass early once the flag is set.
     #[must_use]
     pub fn with_stop_flag(self, stop: StopFlag) -> Ingester<'a> {
         Ingester { stop, ..self }
+    }
+
+    /// Shares the guard with other ingesters: a database that waits for one of them waits for all.
+    #[must_use]
+    pub fn with_guard(self, guard: DatabaseGuard) -> Ingester<'a> {
+        Ingester { guard, ..self }
     }
 
     /// Takes over the index of another ingester, so that it is not loaded again.
@@ -139,6 +149,10 @@ impl<'a> Ingester<'a> {
         self.source_index
     }
 
+    pub(crate) fn look(&self) -> Look<'_> {
+        Look { guard: &self.guard, stop: &self.stop, now: (self.clock)() }
+    }
+
     /// Reads every source to its end, or until it is asked to stop. A source that cannot be read is
     /// a warning; only a sink that fails ends the pass.
     pub fn ingest_all(
@@ -147,6 +161,7 @@ impl<'a> Ingester<'a> {
         tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<IngestSummary, CaptureError> {
         let mut summary = IngestSummary::default();
+        let begun = (self.clock)();
         // All sources are listed before the first is read, because the order depends on all of
         // them: a parent has to come before its forks.
         let candidates = in_order(self.candidates(sink, &mut summary)?);
@@ -167,6 +182,9 @@ impl<'a> Ingester<'a> {
             })?;
             progress.sources += 1;
         }
+        if !self.stop.is_asked() {
+            summary.cured = self.guard.forget_cured(begun, |_| true);
+        }
         // `put_batch` may return before a batch is durable. The pass reports success only when all are.
         sink.settle().map_err(CaptureError::Unrecorded)?;
         tell(&progress);
@@ -182,13 +200,18 @@ impl<'a> Ingester<'a> {
         summary: &mut IngestSummary,
     ) -> Result<Vec<PathBuf>, CaptureError> {
         let mut paths = Vec::new();
+        let begun = (self.clock)();
         for candidate in in_order(self.candidates(sink, summary)?) {
+            if self.stop.is_asked() {
+                return Ok(paths);
+            }
             if candidate.found.source.form == SourceForm::Rows {
                 self.read_source(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
             } else {
                 paths.push(candidate.found.source.path);
             }
         }
+        summary.cured.extend(self.guard.forget_cured(begun, |_| true));
         Ok(paths)
     }
 
@@ -201,8 +224,9 @@ impl<'a> Ingester<'a> {
         summary: &mut IngestSummary,
     ) -> Result<Poll, CaptureError> {
         let mut looked = Poll::NoSource;
+        let look = self.look();
         for agent in self.agents {
-            let found = discover_at(*agent, self.environment, path, &mut summary.warnings);
+            let found = discover_at(*agent, self.environment, path, &look, &mut summary.warnings);
             if !found.is_empty() {
                 looked = looked.max(Poll::Complete);
             }
@@ -218,6 +242,11 @@ impl<'a> Ingester<'a> {
                 let end = self.read_source(candidate, bytes_max, sink, summary, &mut |_, _| {})?;
                 looked = looked.max(end);
             }
+        }
+        summary.cured.extend(self.guard.forget_cured(look.now, |tried| tried == path));
+        // A database that waits is polled on, so that its next try comes in time.
+        if self.guard.is_waiting(path) {
+            looked = looked.max(Poll::Complete);
         }
         Ok(looked)
     }
@@ -238,11 +267,12 @@ impl<'a> Ingester<'a> {
         let is_named = candidate.forked_from().is_some();
         // A source that names no parent is looked up by the session that recorded its first event.
         let Some(session) = named.or_else(first) else { return Ok(()) };
-        for hint in discover(*agent, self.environment, &mut summary.warnings) {
+        for hint in discover(*agent, self.environment, &self.look(), &mut summary.warnings) {
             let source = hint.source;
             if session_id(source.provider, &source.session) == session && source.path != own.path {
                 let warnings = &mut summary.warnings;
-                let found = discover_at(*agent, self.environment, &source.path, warnings);
+                let found =
+                    discover_at(*agent, self.environment, &source.path, &self.look(), warnings);
                 for mut candidate in self.changed_sources(*agent, found, sink)? {
                     candidate.is_named_parent = is_named;
                     // The relative may itself repeat a source that was read a moment ago.
@@ -292,7 +322,7 @@ impl<'a> Ingester<'a> {
     /// The sources in a folder.
     pub(crate) fn sources_below(&self, folder: &Path, warnings: &mut Vec<Warning>) -> Vec<PathBuf> {
         let found = self.agents.iter().flat_map(|agent| {
-            let found = discover_below(*agent, self.environment, folder, warnings);
+            let found = discover_below(*agent, self.environment, folder, &self.look(), warnings);
             found.into_iter().map(|found| found.source.path)
         });
         found.collect()
@@ -310,7 +340,8 @@ impl<'a> Ingester<'a> {
         let now = (self.clock)();
         let mut candidates = Vec::new();
         for agent in self.agents {
-            let discovered = discover(*agent, self.environment, &mut summary.warnings);
+            let look = self.look();
+            let discovered = discover(*agent, self.environment, &look, &mut summary.warnings);
             let place = |found: &DiscoveredSource| {
                 (identify_file(&found.metadata), found.source.path.clone())
             };
@@ -350,6 +381,10 @@ impl<'a> Ingester<'a> {
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Poll, CaptureError> {
         let source = candidate.found.source.clone();
+        // Another session of the same database has shown that it cannot be read now.
+        if self.look().reason_to_wait(&source).is_some() {
+            return Ok(Poll::Complete);
+        }
         match self.read_candidate(candidate, bytes_max, sink, summary, tell) {
             Ok(looked) => Ok(looked),
             // Deleted since it was listed: the next pass sees that it is gone.
@@ -358,7 +393,12 @@ impl<'a> Ingester<'a> {
             }
             // One file that cannot be read must not keep the others from being recorded.
             Err(IngestFailure::Source(error)) => {
-                let warning = Warning::unreadable(source.provider, &source.path, &error);
+                let Source { provider, path, .. } = &source;
+                let warning = match LookError::find_in(&error) {
+                    Some(LookError::Stopped) => return Ok(Poll::Partial),
+                    Some(_) => self.guard.note_failure(provider, path, &error, (self.clock)()),
+                    None => Warning::unreadable(provider, path, &error),
+                };
                 summary.warnings.push(warning);
                 Ok(Poll::Complete)
             }
@@ -500,7 +540,7 @@ impl<'a> Ingester<'a> {
             known = known.and(sink.source(&source.key())?).map(position_in);
         }
         let was_read = known.is_some();
-        let mut tailer = Tailer::open(candidate.agent, source, known)?;
+        let mut tailer = Tailer::open(candidate.agent, source, known, &self.look())?;
         // A source that was read and gave no event may still turn out to be a fork.
         let is_new = !tailer.checkpoint.has_events();
         if is_new && !self.begin_source(&candidate, was_read, &mut tailer, sink, summary)? {
@@ -539,7 +579,8 @@ impl<'a> Ingester<'a> {
                 sink.put_batch(Batch { drafts: chunk.parsed.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;
-            if bytes >= bytes_max || self.stop.is_asked() {
+            let is_turn_over = bytes >= bytes_max || bytes_max < u64::MAX && tailer.is_spent();
+            if is_turn_over || self.stop.is_asked() {
                 looked = Poll::Partial;
                 break;
             }

@@ -24,6 +24,7 @@ mod block_reader; // a source of text in blocks
 mod document_reader; // a source that is written anew each time
 mod row_reader; // a source that is a session in a database
 mod database; // read-only access to an agent's database
+mod database_guard; // what a query of it may cost, and which databases wait
 mod tailer; // one source, read from its checkpoint on
 mod lineage; // parent, fork or new: the rules, without IO
 mod sink; // the journal, as capture sees it
@@ -58,6 +59,7 @@ pub use agent::{
 pub use checkpoint::{
     SessionFile, file_of_session, files_of_sessions, sessions_by_source, sessions_without_source,
 };
+pub use database_guard::{DatabaseGuard, QueryLimit};
 pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
 pub use event_builder::{ChildCall, EventBuilder, argument, call_line, preview_text, questions};

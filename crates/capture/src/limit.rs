@@ -4,7 +4,8 @@
 pub(crate) const BATCH_EVENTS_MAX: usize = 1_000;
 pub(crate) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
-/// One record. A longer one is kept byte for byte and told as unknown.
+/// One record. A longer one is kept byte for byte and told as unknown; of a row in a database only
+/// the size is told.
 pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// One document that is written anew each time. A longer one is told as unreadable: it would have
@@ -18,8 +19,26 @@ pub(crate) const PAGE_ROWS_MAX: usize = 256;
 /// before the newest. All of them are looked at with every sweep.
 pub(crate) const ACTIVE_MILLIS: i64 = 60 * 60 * 1_000;
 
-/// How long a database may be locked by its owner. Then it is left for the next pass.
-pub(crate) const DATABASE_BUSY_MILLIS: u64 = 5_000;
+/// How often a database that another program has locked is asked, and how long each ask waits. Then
+/// the database waits for a later look.
+pub(crate) const LOCK_ASKS_MAX: u32 = 100;
+pub(crate) const LOCK_ASK_MILLIS: u64 = 50;
+
+/// One query of an agent's database. A longer one is ended, and its database waits for a later look.
+/// A page of a session with a million rows takes some 30 million steps.
+pub(crate) const QUERY_STEPS_MAX: u64 = 1_000_000_000;
+pub(crate) const QUERY_MILLIS_MAX: u64 = 5_000;
+
+/// How often a running query is checked, in steps of SQLite's virtual machine: some 10 µs apart.
+pub(crate) const QUERY_CHECK_STEPS: i32 = 1_000;
+
+/// How long a database waits after a look that was ended; each further one doubles it.
+pub(crate) const DATABASE_WAIT_FIRST_MILLIS: u64 = 10_000;
+pub(crate) const DATABASE_WAIT_MAX_MILLIS: u64 = 10 * 60 * 1_000;
+
+/// The list of all sessions of a database. A longer one is told as unreadable: it would have to be
+/// held whole.
+pub(crate) const LISTED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes of a source that are hashed to know it again.
 pub(crate) const HEAD_BYTES: usize = 4 * 1024;

@@ -13,6 +13,11 @@ pub(crate) trait RecordReader {
     fn watermark(&self) -> Option<String> {
         None
     }
+
+    /// Whether reading has cost as much as a turn may, however few bytes it gave.
+    fn is_spent(&self) -> bool {
+        false
+    }
 }
 
 /// What comes next.

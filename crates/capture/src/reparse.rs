@@ -75,7 +75,7 @@ impl Ingester<'_> {
     ) -> Result<Vec<(Source, Checkpoint, String)>, CaptureError> {
         let mut known = KnownSources::load(sink)?;
         let mut sources = Vec::new();
-        for mut found in discover(agent, self.environment, &mut summary.warnings) {
+        for mut found in discover(agent, self.environment, &self.look(), &mut summary.warnings) {
             if known.claim(&mut found).is_some()
                 && let Some((checkpoint, recorded)) = position_of(&found.source.key(), sink)?
             {

@@ -1,7 +1,8 @@
 //! A source that is one session in a database: its rows behind a watermark, in order.
 //!
 //! Every page is read in a snapshot of its own, so that the agent never waits for a lock of ours. The
-//! agent's adapter supplies the SQL, which only reads.
+//! agent's adapter supplies the SQL, which only reads. A row that is too long is not loaded: a
+//! record that says its size stands for it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, LineageHint};
 use crate::database::Database;
-use crate::limit::{BATCH_BYTES_MAX, PAGE_ROWS_MAX};
+use crate::database_guard::{Look, LookError};
+use crate::limit::{BATCH_BYTES_MAX, LISTED_BYTES_MAX, PAGE_ROWS_MAX};
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::source::short_hash;
 
@@ -35,14 +37,20 @@ pub struct RowQuery {
     pub name: &'static str,
     /// The row of `:session` itself, read as a record before every pass over its rows.
     pub head: Option<&'static str>,
-    /// Rows of `:session` behind `:after`, in order, at most `:limit`: `after`, `key`, and then
-    /// the members of the record. `:after` is empty at the beginning. Where rows change in place,
-    /// the query is given `:since` too, and begins anew with every change.
+    /// Rows of `:session` behind `:after`: `after`, `key`, and then the members of the record.
+    /// `:after` is empty at the beginning. Where rows change in place, the query is given `:since`
+    /// too, and begins anew with every change.
+    ///
+    /// Members of `json` may be too long to be loaded, and are guarded. A query from which SQLite
+    /// would load them first (a `UNION`) does so itself: it leaves out those of more than `:bytes`
+    /// together, and gives their length as `long_bytes`.
     pub rows: &'static str,
+    /// The member that the rows are ordered by.
+    pub order: &'static str,
     /// The `key` of the row of `:session` at `:after`. Another one, or none, means that the
     /// database is not the one it was, and the session is read from its beginning.
     pub at: Option<&'static str>,
-    /// Members with JSON as their text. Text that is no JSON stays text.
+    /// Members with JSON as their text, which may be long. Text that is no JSON stays text.
     pub json: &'static [&'static str],
     /// The time of the newest change of `:session`, for rows that change in place.
     pub newest: Option<&'static str>,
@@ -58,48 +66,80 @@ pub(crate) struct ListedSession {
 }
 
 /// All sessions of a database; none if its layout is unknown.
-pub(crate) fn list_sessions(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSession>> {
-    let database = Database::open(path)?;
-    let listed = list_from(agent, database.connection());
+pub(crate) fn list_sessions(
+    agent: &dyn Agent,
+    path: &Path,
+    look: &Look<'_>,
+) -> io::Result<Vec<ListedSession>> {
+    let database = Database::open(path, look)?;
+    let listed = list_from(agent, &database);
     if database.is_unchanged()? {
-        return listed.map_err(io::Error::other);
+        return listed;
     }
     // The owner opened the database while it was read without locks: the list may mix two states.
-    let database = Database::open_shared(path)?;
-    list_from(agent, database.connection()).map_err(io::Error::other)
+    list_from(agent, &database.reopen_shared(path)?)
 }
 
-fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec<ListedSession>> {
-    let Some(schema) = find_schema(agent, connection)? else { return Ok(Vec::new()) };
-    let mut statement = connection.prepare(schema.sessions)?;
-    let mut rows = statement.query([])?;
-    let mut listed = Vec::new();
-    while let Some(row) = rows.next()? {
-        let family: Option<String> = row.get("family")?;
-        listed.push(ListedSession {
-            session: row.get("id")?,
-            parent: row.get("parent")?,
-            hint: LineageHint { family, ..LineageHint::default() },
-            active: row.get("active")?,
-            digest: column_text(row.get_ref("digest")?),
-        });
-    }
-    Ok(listed)
+fn list_from(agent: &dyn Agent, database: &Database) -> io::Result<Vec<ListedSession>> {
+    let Some(schema) = find_schema(agent, database)? else { return Ok(Vec::new()) };
+    let listed = database.query(|connection| {
+        let mut statement = connection.prepare(schema.sessions)?;
+        let mut rows = statement.query([])?;
+        let mut listed = Vec::new();
+        let mut bytes = 0;
+        while let Some(row) = rows.next()? {
+            let session: String = row.get("id")?;
+            let parent: Option<String> = row.get("parent")?;
+            let family: Option<String> = row.get("family")?;
+            let digest = column_text(row.get_ref("digest")?);
+            let hint = LineageHint { family, ..LineageHint::default() };
+            let lens = [parent.as_ref(), hint.family.as_ref()].map(|it| it.map_or(0, String::len));
+            bytes += size_of::<ListedSession>() + session.len() + digest.len();
+            bytes += lens.iter().sum::<usize>();
+            if bytes > LISTED_BYTES_MAX {
+                return Ok(None);
+            }
+            listed.push(ListedSession {
+                session,
+                parent,
+                hint,
+                active: row.get("active")?,
+                digest,
+            });
+        }
+        Ok(Some(listed))
+    })?;
+    listed.ok_or_else(|| LookError::ListTooLong.into())
 }
 
+/// The first layout whose tables are all there.
 fn find_schema(
     agent: &dyn Agent,
-    connection: &Connection,
-) -> rusqlite::Result<Option<&'static DatabaseSchema>> {
-    let mut statement = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
+    database: &Database,
+) -> io::Result<Option<&'static DatabaseSchema>> {
     for schema in agent.database_schemas() {
-        let mut fits = true;
-        for table in schema.tables {
-            fits = fits && statement.exists([table])?;
+        let kinds = database.query(|connection| {
+            let mut statement =
+                connection.prepare("SELECT type, rootpage FROM sqlite_schema WHERE name = ?1")?;
+            let mut kinds = Vec::new();
+            for table in schema.tables {
+                let mut rows = statement.query([table])?;
+                let Some(row) = rows.next()? else { return Ok(None) };
+                // A virtual table has no page of its own.
+                let is_stored = row.get::<_, Option<i64>>(1)?.is_some_and(|page| page > 0);
+                kinds.push((column_text(row.get_ref(0)?), is_stored));
+            }
+            Ok(Some(kinds))
+        })?;
+        let Some(kinds) = kinds else { continue };
+        // A view can be any query, also one without an end, and a virtual table any code.
+        for (table, (kind, is_stored)) in schema.tables.iter().zip(kinds) {
+            if kind != "table" || !is_stored {
+                let kind = if kind == "table" { "virtual table".to_owned() } else { kind };
+                return Err(LookError::NotATable { name: (*table).to_owned(), kind }.into());
+            }
         }
-        if fits {
-            return Ok(Some(schema));
-        }
+        return Ok(Some(schema));
     }
     Ok(None)
 }
@@ -114,8 +154,15 @@ pub(crate) struct RowReader {
     /// The mark behind the last row that was returned.
     mark: RowMark,
     page: VecDeque<FetchedRow>,
+    /// The queries of head and rows, guarded against long values.
+    guarded: Option<GuardedQueries>,
     offset: u64,
     has_begun: bool,
+}
+
+struct GuardedQueries {
+    head: Option<String>,
+    rows: String,
 }
 
 /// How far a session was read.
@@ -146,19 +193,18 @@ impl RowReader {
         session: &str,
         offset: u64,
         watermark: Option<&str>,
+        look: &Look<'_>,
     ) -> io::Result<RowReader> {
-        let database = Database::open(path)?;
+        let database = Database::open(path, look)?;
         // A mark that cannot be parsed reads the session from its beginning. Derived ids keep its
         // events from being recorded twice.
         let mark = watermark.and_then(|mark| serde_json::from_str(mark).ok());
         let mut mark: RowMark = mark.unwrap_or_default();
-        let way =
-            choose_query(agent, database.connection(), session, &mark).map_err(io::Error::other)?;
-        if let Some(way) = way {
-            let connection = database.connection();
-            if !mark.has_last_row(way, connection, session).map_err(io::Error::other)? {
-                mark = RowMark { way: way.name.to_owned(), ..RowMark::default() };
-            }
+        let way = choose_query(agent, &database, session, &mark)?;
+        if let Some(way) = way
+            && !database.query(|connection| mark.has_last_row(way, connection, session))?
+        {
+            mark = RowMark { way: way.name.to_owned(), ..RowMark::default() };
         }
         Ok(RowReader {
             path: path.to_owned(),
@@ -167,6 +213,7 @@ impl RowReader {
             way,
             mark,
             page: VecDeque::new(),
+            guarded: None,
             offset,
             has_begun: false,
         })
@@ -174,24 +221,45 @@ impl RowReader {
 
     /// Reads the next page and returns whether it has rows.
     fn read_page(&mut self, way: &'static RowQuery) -> io::Result<bool> {
+        if self.guarded.is_none() {
+            self.guarded = Some(self.guard_queries(way)?);
+        }
         let mut read = self.query_page(way);
         // The owner opened the database while it was read without locks: the page may mix two states.
         if !self.database.is_unchanged()? {
-            self.database = Database::open_shared(&self.path)?;
+            self.database = self.database.reopen_shared(&self.path)?;
             read = self.query_page(way);
         }
-        let (page, until) = read.map_err(io::Error::other)?;
+        let (page, until) = read?;
         self.has_begun = true;
         self.mark.until = until;
         self.page = page;
         Ok(!self.page.is_empty())
     }
 
+    fn guard_queries(&self, way: &'static RowQuery) -> io::Result<GuardedQueries> {
+        let bytes_max = self.database.row_bytes_max();
+        self.database.query(|connection| {
+            let guard = |sql| guard_query(connection, sql, way.json, bytes_max);
+            let rows = format!("{} ORDER BY {} LIMIT :limit", guard(way.rows)?, way.order);
+            Ok(GuardedQueries { head: way.head.map(guard).transpose()?, rows })
+        })
+    }
+
     fn query_page(
         &self,
         way: &'static RowQuery,
+    ) -> io::Result<(VecDeque<FetchedRow>, Option<i64>)> {
+        let Some(guarded) = &self.guarded else { return Ok((VecDeque::new(), self.mark.until)) };
+        self.database.query(|connection| self.query_snapshot(way, guarded, connection))
+    }
+
+    fn query_snapshot(
+        &self,
+        way: &'static RowQuery,
+        guarded: &GuardedQueries,
+        connection: &Connection,
     ) -> rusqlite::Result<(VecDeque<FetchedRow>, Option<i64>)> {
-        let connection = self.database.connection();
         // One snapshot for all queries: rows and the newest change belong together.
         let snapshot = connection.unchecked_transaction()?;
         let until = match (way.newest, self.mark.until) {
@@ -203,23 +271,24 @@ impl RowReader {
             (_, until) => until,
         };
         let mut page = VecDeque::new();
-        if let Some(head) = way.head.filter(|_| !self.has_begun) {
+        let bytes_max = self.database.row_bytes_max();
+        if let Some(head) = guarded.head.as_ref().filter(|_| !self.has_begun) {
             let mut statement = connection.prepare(head)?;
             let mut rows = statement.query(named_params! {":session": self.session})?;
             while let Some(row) = rows.next()? {
-                let json = row_record(row, 0, way.json)?;
+                let json = row_record(row, 0, way.json, bytes_max)?;
                 // The hash makes a head that changed another record. The head has no place among
                 // the rows, so the mark stays where it is.
                 let key = format!("head {}", short_hash(&[&json]));
                 page.push_back(FetchedRow { after: self.mark.after.clone(), key, json });
             }
         }
-        let mut statement = connection.prepare_cached(way.rows)?;
+        let mut statement = connection.prepare_cached(&guarded.rows)?;
         self.bind_parameters(&mut statement)?;
         let mut rows = statement.raw_query();
         let mut bytes = 0;
         while let Some(row) = rows.next()? {
-            let found = fetch_row(row, way.json)?;
+            let found = fetch_row(row, way.json, bytes_max)?;
             bytes += found.json.len();
             page.push_back(found);
             // Checked behind the push, so that every page has a row, however long that is.
@@ -238,11 +307,13 @@ impl RowReader {
     fn bind_parameters(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
         let limit = PAGE_ROWS_MAX as i64;
         let since = self.mark.since.unwrap_or(i64::MIN);
-        let values: [(&str, &dyn rusqlite::ToSql); 4] = [
+        let bytes_max = self.database.row_bytes_max() as i64;
+        let values: [(&str, &dyn rusqlite::ToSql); 5] = [
             (":session", &self.session),
             (":after", &self.mark.after),
             (":limit", &limit),
             (":since", &since),
+            (":bytes", &bytes_max),
         ];
         // A query uses only some of the parameters, and binding an unknown one is an error.
         for (name, value) in values {
@@ -284,6 +355,11 @@ impl RecordReader for RowReader {
     fn watermark(&self) -> Option<String> {
         Some(serde_json::to_string(&self.mark).expect("a mark encodes"))
     }
+
+    fn is_spent(&self) -> bool {
+        // Rows of a page that was read cost nothing more.
+        self.page.is_empty() && self.database.is_spent()
+    }
 }
 
 impl RowMark {
@@ -311,39 +387,83 @@ impl RowMark {
 /// The queries for a session: the ones used before, as long as the schema has them.
 fn choose_query(
     agent: &dyn Agent,
-    connection: &Connection,
+    database: &Database,
     session: &str,
     mark: &RowMark,
-) -> rusqlite::Result<Option<&'static RowQuery>> {
-    let Some(schema) = find_schema(agent, connection)? else { return Ok(None) };
+) -> io::Result<Option<&'static RowQuery>> {
+    let Some(schema) = find_schema(agent, database)? else { return Ok(None) };
     let named = |name: &str| schema.ways.iter().find(|way| way.name == name);
     if let Some(way) = named(&mark.way) {
         return Ok(Some(way));
     }
     // The inserted text is a constant of the adapter; the session is bound as a parameter.
     let sql = format!("SELECT way FROM ({}) WHERE id = ?1", schema.sessions);
-    let mut statement = connection.prepare(&sql)?;
-    let mut rows = statement.query([session])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let name: String = row.get(0)?;
-    Ok(named(&name))
+    let name: Option<String> = database.query(|connection| {
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([session])?;
+        rows.next()?.map(|row| row.get(0)).transpose()
+    })?;
+    Ok(name.and_then(|name| named(&name)))
 }
 
-fn fetch_row(row: &Row<'_>, json_members: &[&str]) -> rusqlite::Result<FetchedRow> {
+/// The column with the length of the members that may be long.
+const LENGTH: &str = "long_bytes";
+
+/// Makes a query leave out members that are too long together. SQLite knows their length without
+/// loading them.
+fn guard_query(
+    connection: &Connection,
+    sql: &str,
+    long: &[&str],
+    bytes_max: usize,
+) -> rusqlite::Result<String> {
+    let statement = connection.prepare(sql)?;
+    let names: Vec<&str> = statement.column_names().collect();
+    if names.contains(&LENGTH) {
+        return Ok(format!("SELECT * FROM ({sql})"));
+    }
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let lengths = names.iter().filter(|name| long.contains(name));
+    let lengths = lengths.map(|name| format!("coalesce(octet_length({}), 0)", quoted(name)));
+    let length = lengths.chain(["0".to_owned()]).collect::<Vec<String>>().join(" + ");
+    let columns = names.iter().map(|name| match (quoted(name), long.contains(name)) {
+        (name, true) => format!("CASE WHEN {length} <= {bytes_max} THEN {name} END AS {name}"),
+        (name, false) => name,
+    });
+    let columns = columns.collect::<Vec<String>>().join(", ");
+    Ok(format!("SELECT {columns}, {length} AS {LENGTH} FROM ({sql})"))
+}
+
+fn fetch_row(
+    row: &Row<'_>,
+    json_members: &[&str],
+    bytes_max: usize,
+) -> rusqlite::Result<FetchedRow> {
     const NOT_OF_THE_RECORD: usize = 2;
     let after = column_text(row.get_ref("after")?);
     let key = column_text(row.get_ref("key")?);
-    Ok(FetchedRow { after, key, json: row_record(row, NOT_OF_THE_RECORD, json_members)? })
+    let json = row_record(row, NOT_OF_THE_RECORD, json_members, bytes_max)?;
+    Ok(FetchedRow { after, key, json })
 }
 
 /// A row as a record, from a column on: one JSON object.
-fn row_record(row: &Row<'_>, first: usize, json_members: &[&str]) -> rusqlite::Result<String> {
+fn row_record(
+    row: &Row<'_>,
+    first: usize,
+    json_members: &[&str],
+    bytes_max: usize,
+) -> rusqlite::Result<String> {
+    // Absent where the members are.
+    let length: Option<i64> = row.get(LENGTH)?;
+    if let Some(length) = length.filter(|length| *length > bytes_max as i64) {
+        return Ok(too_long_record(length as u64));
+    }
     let names = row.as_ref();
     let mut json = String::from("{");
     for index in first..names.column_count() {
         let name = names.column_name(index)?;
         let value = row.get_ref(index)?;
-        if value == ValueRef::Null {
+        if value == ValueRef::Null || name == LENGTH {
             continue;
         }
         if json.len() > 1 {
@@ -355,6 +475,19 @@ fn row_record(row: &Row<'_>, first: usize, json_members: &[&str]) -> rusqlite::R
     }
     json.push('}');
     Ok(json)
+}
+
+const TOO_LONG: &str = r#"{"hansard":"row too long","bytes":"#;
+
+/// Stands for a row that is too long to be loaded.
+fn too_long_record(bytes: u64) -> String {
+    format!("{TOO_LONG}{bytes}}}")
+}
+
+/// How long the row is that a record stands for; `None` for a record that is the row itself.
+pub(crate) fn too_long_bytes(record: &[u8]) -> Option<u64> {
+    let rest = str::from_utf8(record.strip_prefix(TOO_LONG.as_bytes())?).ok()?;
+    rest.trim_end().strip_suffix('}')?.parse().ok()
 }
 
 fn row_member(value: ValueRef<'_>, is_json: bool) -> Raw {

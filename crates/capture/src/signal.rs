@@ -81,7 +81,9 @@ impl Ingester<'_> {
         if let Some(path) = &place {
             self.poll_source(path, u64::MAX, sink, summary)?;
             sink.settle().map_err(CaptureError::Unrecorded)?;
-            for found in discover_at(agent, self.environment, path, &mut summary.warnings) {
+            for found in
+                discover_at(agent, self.environment, path, &self.look(), &mut summary.warnings)
+            {
                 let key = found.source.key();
                 let recorded = sink.source(&key).map_err(CaptureError::Positions)?;
                 let checkpoint = recorded.and_then(|text| Some((Checkpoint::parse(&text)?, text)));
@@ -115,7 +117,8 @@ impl Ingester<'_> {
         // The path is foreign input. Only one that a walk over the agent's folders would find is
         // read.
         let path = path.canonicalize().ok()?;
-        let found = discover_at(agent, self.environment, &path, &mut summary.warnings);
+        let found =
+            discover_at(agent, self.environment, &path, &self.look(), &mut summary.warnings);
         (!found.is_empty()).then_some(path)
     }
 

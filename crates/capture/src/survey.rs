@@ -12,6 +12,7 @@ use serde::de::IgnoredAny;
 use crate::agent::Agent;
 use crate::checkpoint::{changed_at, identify_file};
 use crate::checkpoint_stat::CheckpointStat;
+use crate::database_guard::Look;
 use crate::discover::{DiscoveredSource, discover};
 use crate::environment::Environment;
 use crate::error::Warning;
@@ -88,7 +89,9 @@ impl<'a> SurveyIndex<'a> {
         now: Time,
     ) -> SourceSurvey {
         let mut unreadable = Vec::new();
-        let found = discover(agent, environment, &mut unreadable);
+        let (guard, stop) = Default::default();
+        let look = Look { guard: &guard, stop: &stop, now };
+        let found = discover(agent, environment, &look, &mut unreadable);
         unreadable.extend(found.iter().filter_map(|found| check_readable(agent.provider(), found)));
         let is_behind = |found: &&DiscoveredSource| !self.is_read(found, now);
         let behind = found.iter().filter(is_behind);
@@ -99,7 +102,12 @@ impl<'a> SurveyIndex<'a> {
             sources: found.len() as u64,
             behind: behind.count() as u64,
             behind_since: since.map(|nanos| Time::from_nanos(nanos.into())),
-            emptied: roots.filter(|root| self.is_emptied(agent, root, &found)).collect(),
+            // Below a root with trouble there may be sources that could not be listed.
+            emptied: roots
+                .filter(|root| {
+                    self.is_emptied(agent, root, &found) && !has_trouble(root, &unreadable)
+                })
+                .collect(),
             unreadable,
             mute: self.mute_sources(agent.provider()),
         }
@@ -152,6 +160,12 @@ impl CheckpointActivity {
         let has_spoken = |it: &ThreadActivity| it.is_started || it.parent.is_some();
         self.records >= MUTE_RECORDS && !self.threads.values().any(has_spoken)
     }
+}
+
+/// Whether a warning is about something below a root.
+fn has_trouble(root: &Path, warnings: &[Warning]) -> bool {
+    let Ok(root) = root.canonicalize() else { return false };
+    warnings.iter().any(|it| it.path.as_ref().is_some_and(|path| path.starts_with(&root)))
 }
 
 /// Why a source cannot be opened, if it cannot.

@@ -13,6 +13,7 @@ use memchr::memmem;
 use crate::agent::{Agent, Parser, SourceForm};
 use crate::block_reader::BlockReader;
 use crate::checkpoint::{Checkpoint, TornLine, identify_file, is_quiet, is_settled};
+use crate::database_guard::Look;
 use crate::document_reader::DocumentReader;
 use crate::error::{Warning, WarningKind};
 use crate::event_builder::{EventBuilder, ParsedEvents};
@@ -22,7 +23,7 @@ use crate::line_reader::LineReader;
 use crate::original::{ChunkNote, OriginalBeginning};
 use crate::record::SourceRecord;
 use crate::record_reader::{NextRecord, RecordReader};
-use crate::row_reader::RowReader;
+use crate::row_reader::{RowReader, too_long_bytes};
 use crate::sink::Batch;
 use crate::source::Source;
 
@@ -76,6 +77,7 @@ impl<'a> Tailer<'a> {
         agent: &'a dyn Agent,
         source: &'a Source,
         known: Option<(Checkpoint, String)>,
+        look: &Look<'_>,
     ) -> io::Result<Tailer<'a>> {
         let file = File::open(&source.path)?;
         let metadata = file.metadata()?;
@@ -100,7 +102,7 @@ impl<'a> Tailer<'a> {
                 (checkpoint, Some(recorded))
             }
         };
-        Tailer::open_at(agent, source, file, metadata, checkpoint, recorded)
+        Tailer::open_at(agent, source, file, metadata, checkpoint, recorded, look)
     }
 
     fn open_at(
@@ -110,6 +112,7 @@ impl<'a> Tailer<'a> {
         metadata: Metadata,
         mut checkpoint: Checkpoint,
         recorded: Option<String>,
+        look: &Look<'_>,
     ) -> io::Result<Tailer<'a>> {
         // The file may have moved since the checkpoint was recorded.
         checkpoint.path.clone_from(&source.path);
@@ -137,7 +140,8 @@ impl<'a> Tailer<'a> {
                 Box::new(DocumentReader::read(file.try_clone()?, list, offset, watermark)?)
             }
             SourceForm::Rows => {
-                Box::new(RowReader::open(agent, &source.path, &source.session, offset, watermark)?)
+                let (path, session) = (&source.path, &source.session);
+                Box::new(RowReader::open(agent, path, session, offset, watermark, look)?)
             }
         };
         Ok(Tailer {
@@ -243,6 +247,11 @@ impl<'a> Tailer<'a> {
         self.opening = Some((words, own));
     }
 
+    /// Whether reading has cost as much as a turn may, however few bytes it gave.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.records.is_spent()
+    }
+
     /// Whether the last change of the file is long ago.
     pub(crate) fn is_quiet(&self, now: Time) -> bool {
         is_quiet(&self.metadata, now)
@@ -308,6 +317,8 @@ impl<'a> Tailer<'a> {
             let read = checkpoint.offset - begin;
             // Both limits are needed: short records make many events, a long one may make none.
             let is_full = builder.len() >= BATCH_EVENTS_MAX || read >= BATCH_BYTES_MAX as u64;
+            // A costly source has small batches, so that others have their turn between them.
+            let is_full = is_full || read > 0 && records.is_spent();
             if is_full || checkpoint.offset >= end {
                 break;
             }
@@ -329,6 +340,8 @@ impl<'a> Tailer<'a> {
                     };
                     if source.form == SourceForm::Rows {
                         keys.push(key.to_owned());
+                        let too_long = too_long_bytes(bytes);
+                        warnings.extend(too_long.map(|bytes| too_long_row_warning(source, bytes)));
                     }
                     *not_text += u64::from(!parse_record(&mut **parser, &mut builder, at, bytes));
                     checkpoint.offset = offset + bytes.len() as u64;
@@ -483,6 +496,10 @@ pub(crate) fn parse_record(
     let is_text = matches!(text, Cow::Borrowed(_)) && has_no_zeros(line);
     let record = SourceRecord { text: with_whole_pairs(text), ..at };
     start_record(parser, builder, &record);
+    if too_long_bytes(line).is_some() {
+        builder.add_unknown(&record, "too long", Some("longer than any record may be"));
+        return true;
+    }
     // A record that no test foresaw must not stop the source: the next pass would meet it again.
     // Events that were built before the panic stay, because the session's state counts them.
     let read = catch_unwind(AssertUnwindSafe(|| parser.read_record(&record, builder)));
@@ -544,6 +561,13 @@ fn too_long_warning(source: &Source, length: u64) -> Warning {
         "a line of {} MiB is longer than the {} MiB that are understood; it is kept as it is",
         mebibytes(length),
         mebibytes(RECORD_BYTES_MAX as u64),
+    );
+    Warning::new(WarningKind::TooLong, source.provider, &source.path, message)
+}
+
+fn too_long_row_warning(source: &Source, length: u64) -> Warning {
+    let message = format!(
+        "a row of {length} bytes is longer than those that are read; its session goes on without it"
     );
     Warning::new(WarningKind::TooLong, source.provider, &source.path, message)
 }
@@ -623,9 +647,11 @@ mod tests {
         let read = line.map(|byte| if byte == b'u' { 0 } else { byte });
         let source = Source::known(AGENTS[0].provider(), "s", &path);
         let now = Time::from_millis(0);
+        let (guard, stop) = Default::default();
+        let look = Look { guard: &guard, stop: &stop, now };
         let read_chunk = |there: &[u8]| {
             fs::write(&path, there).unwrap();
-            let mut tailer = Tailer::open(AGENTS[0], &source, None).unwrap();
+            let mut tailer = Tailer::open(AGENTS[0], &source, None, &look).unwrap();
             tailer.records = Box::new(LineReader::new(io::Cursor::new(read), 0));
             let chunk = tailer.next_chunk(now).unwrap().unwrap();
             (chunk.to, chunk.parsed.drafts.is_empty(), chunk.kept)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use capture::{IngestSummary, SourceIndex, StopFlag, WatchStopper};
+use capture::{DatabaseGuard, IngestSummary, SourceIndex, StopFlag, WatchStopper};
 use ingest::{Caught, HookIngest, Import, Ingest, IngestError, store_queue};
 use journal::{AppendError, ClaimError};
 use wire::Backlog;
@@ -49,6 +49,7 @@ impl CaptureThread {
             recorder: Recorder { context, publisher },
             control: Arc::clone(&control),
             last_failure: None,
+            guard: DatabaseGuard::default(),
         };
         let thread = std::thread::Builder::new().name("capture".to_owned());
         let thread = thread.spawn(move || {
@@ -174,6 +175,7 @@ struct CaptureWorker {
     control: Arc<CaptureControl>,
     /// The words of the last failure, to log the same failure once.
     last_failure: Option<String>,
+    guard: DatabaseGuard,
 }
 
 /// Publishes what was recorded and reports on it. Apart from the worker, so that the thread of
@@ -223,7 +225,13 @@ impl CaptureWorker {
         let clock = self.recorder.context.clock;
         let (settings, edition) = self.control.settings();
         let policy = settings.recording();
-        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
+        let ingest = Ingest {
+            journal: &journal,
+            environment: &environment,
+            clock: &clock,
+            policy,
+            guard: self.guard.clone(),
+        };
         // Before anything is read: another process that reads would store each original twice.
         let _claim = ingest.claim_reading()?;
         self.recorder.context.health.set_part("capture", "catching_up");
@@ -273,6 +281,7 @@ impl CaptureWorker {
                     if last_failure.take().is_some() {
                         recorder.recover();
                     }
+                    recorder.report_waiting(&ingest.guard);
                     import.finish_slice(caught.slice);
                     // Between slices, so that subscribers see recent events long before all of
                     // history is read.
@@ -346,6 +355,7 @@ impl CaptureWorker {
             };
             let tell = &mut |summary: &IngestSummary| {
                 health.add_misses(summary.misses);
+                health.set_waiting(waiting_lines(&ingest.guard));
                 log_pass(summary);
             };
             let followed = ingest.follow_with(hook_ingest, begun, tell);
@@ -401,6 +411,13 @@ impl Recorder {
         tracing::warn!(target: part::CAPTURE, "recording again");
     }
 
+    /// Names databases that are tried later. While history is read, no pass is logged.
+    fn report_waiting(&self, guard: &DatabaseGuard) {
+        for line in self.context.health.set_waiting(waiting_lines(guard)) {
+            tracing::warn!(target: part::CAPTURE, "{line}");
+        }
+    }
+
     /// Reports how far history has been read. The user sees it once the remaining time is known.
     fn report_backlog(&self, backlog: Backlog) {
         self.context.health.set_backlog(Some(backlog));
@@ -423,12 +440,24 @@ impl Recorder {
     }
 }
 
+/// The databases that are tried later, a line each.
+fn waiting_lines(guard: &DatabaseGuard) -> Vec<String> {
+    let line = |warning: capture::Warning| {
+        let path = warning.path.map(|path| format!("{}: ", path.display()));
+        path.unwrap_or_default() + &warning.message
+    };
+    guard.waiting().into_iter().map(line).collect()
+}
+
 fn log_pass(summary: &IngestSummary) {
     let IngestSummary { events, bytes, sources, .. } = summary;
     tracing::debug!(
         target: part::CAPTURE,
         "a pass read {bytes} bytes of {sources} sources and recorded {events} events"
     );
+    for path in &summary.cured {
+        tracing::info!(target: part::CAPTURE, "{}: it is read again", path.display());
+    }
     for warning in &summary.warnings {
         let source = warning.path.as_ref().map(|path| path.display().to_string());
         let place = source.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();

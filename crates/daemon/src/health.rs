@@ -22,6 +22,11 @@ const FILE_BYTES: usize = 4_096;
 /// Characters of an error in the file, so that everything fits.
 const ERROR_CHARS_MAX: usize = 400;
 
+/// Databases that are tried later, and characters of each, so that everything fits into the file.
+/// The log has them all.
+const WAITING_MAX: usize = 3;
+const WAITING_CHARS_MAX: usize = 200;
+
 /// Tries to read the file: a read may meet it half written.
 const READS_MAX: usize = 3;
 
@@ -41,6 +46,9 @@ pub struct Condition {
     /// Changes of files that polling found and the system did not report.
     #[serde(default)]
     pub misses: u64,
+    /// Databases of agents that could not be read and are tried later, each with the reason.
+    #[serde(default)]
+    pub waiting: Vec<String>,
 }
 
 impl Condition {
@@ -149,6 +157,21 @@ impl Health {
         }
     }
 
+    /// Sets which databases are tried later. Returns those that were not before.
+    pub(crate) fn set_waiting(&self, waiting: Vec<String>) -> Vec<String> {
+        let shown = waiting.iter().take(WAITING_MAX);
+        let shown: Vec<String> =
+            shown.map(|line| line.chars().take(WAITING_CHARS_MAX).collect()).collect();
+        let mut state = self.lock();
+        if state.condition.waiting == shown {
+            return Vec::new();
+        }
+        let before = std::mem::replace(&mut state.condition.waiting, shown);
+        state.write();
+        let is_new = |line: &String| !before.iter().any(|known| line.starts_with(&**known));
+        waiting.into_iter().filter(is_new).collect()
+    }
+
     /// The present health.
     pub(crate) fn condition(&self) -> Condition {
         self.lock().condition.clone()
@@ -206,6 +229,10 @@ mod tests {
         let backlog = Backlog { bytes: 1, bytes_total: 9, seconds_left: Some(3) };
         said.set_backlog(Some(backlog));
         assert_eq!(seen().expect("it was said").backlog, Some(backlog));
+        let waiting = ["a.db: locked".to_owned(), "b.db: endless".to_owned()];
+        assert_eq!(said.set_waiting(waiting.to_vec()), waiting);
+        assert_eq!(seen().expect("it was said").waiting, waiting);
+        assert_eq!(said.set_waiting(waiting[..1].to_vec()), [""; 0]);
         said.add_misses(2);
         said.add_misses(1);
         assert_eq!(seen().expect("it was said").misses, 3);

@@ -7,8 +7,8 @@ use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use capture::{
-    AGENTS, CaptureError, Environment, IngestProgress, IngestSummary, Ingester, Sink, SourceIndex,
-    SourceWatcher, StopFlag, Waker, WatchStopper,
+    AGENTS, CaptureError, DatabaseGuard, Environment, IngestProgress, IngestSummary, Ingester,
+    Sink, SourceIndex, SourceWatcher, StopFlag, Waker, WatchStopper,
 };
 use event::Time;
 use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
@@ -38,6 +38,8 @@ pub struct Ingest<'a> {
     pub environment: &'a Environment,
     pub clock: &'a (dyn Fn() -> Time + Sync),
     pub policy: RecordingPolicy,
+    /// Shared by all passes: a database that waits in one of them waits in the next.
+    pub guard: DatabaseGuard,
 }
 
 /// What a pass has brought.
@@ -129,8 +131,7 @@ impl Ingest<'_> {
         let pause = stop.or_earlier();
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let ingester =
-            Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(pause.clone());
+        let ingester = self.ingester().with_stop_flag(pause.clone());
         // Handed from slice to slice: a new one would load all sources again.
         let ingester = ingester.with_index(std::mem::take(known));
         let mut read = ingester.ingest_all(&mut recorder, &mut |progress| {
@@ -164,6 +165,10 @@ impl Ingest<'_> {
         })
     }
 
+    pub(crate) fn ingester(&self) -> Ingester<'_> {
+        Ingester::new(AGENTS, self.environment, self.clock).with_guard(self.guard.clone())
+    }
+
     /// Claims the sources, lets `read` make a pass over them, counts what it brought and makes that
     /// searchable.
     fn run_pass(
@@ -174,7 +179,7 @@ impl Ingest<'_> {
         let _claim = self.claim_reading()?;
         let views = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &views);
-        let ingester = Ingester::new(AGENTS, self.environment, self.clock);
+        let ingester = self.ingester();
         let read = read(&ingester.with_stop_flag(stop.clone()), &mut recorder)?;
         self.journal.originals().sync().map_err(ReadError::from)?;
         views.borrow_mut().save_facts(self.journal, recorder.sessions.keys())?;
@@ -214,7 +219,7 @@ impl Ingest<'_> {
         if self.journal.dir().is_some() {
             hook_ingest.create_dirs();
         }
-        let ingester = Ingester::new(AGENTS, self.environment, self.clock);
+        let ingester = self.ingester();
         let mut watch = SourceWatcher::new(ingester, hook_ingest.watched_dirs().to_vec());
         // Before the first read: a stop that comes during it must find its way.
         begun(watch.stopper(), watch.waker());

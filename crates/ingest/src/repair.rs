@@ -8,9 +8,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
 use capture::{
-    AGENTS, Admission, Batch, CaptureError, IngestSummary, Ingester, KnownSource, Original,
-    RestoreScope, RestoreSummary, Sink, SinkError, StopFlag, StoredOriginal, StoredSource,
-    UnknownRecord,
+    Admission, Batch, CaptureError, IngestSummary, Ingester, KnownSource, Original, RestoreScope,
+    RestoreSummary, Sink, SinkError, StopFlag, StoredOriginal, StoredSource, UnknownRecord,
 };
 use event::{Draft, EventId, SessionId};
 use journal::{Check, Recovery};
@@ -31,7 +30,7 @@ impl Ingest<'_> {
         // Beside a daemon a repair must not record from the same sources.
         let claim = repair.then(|| self.claim_reading().ok()).flatten();
         let views: RefCell<RecordedViews> = RefCell::default();
-        let pump = Ingester::new(AGENTS, self.environment, self.clock).with_stop_flag(stop.clone());
+        let pump = self.ingester().with_stop_flag(stop.clone());
         let was_damaged = !self.journal.open_findings().is_empty();
         let stored = StoredEvents::new(&pump, self.recorder(&views));
         let mut checks = self.journal.doctor_with(repair, (self.clock)(), Some(&stored))?;

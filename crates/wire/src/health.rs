@@ -28,6 +28,9 @@ pub struct Health {
     pub model: Option<ModelHealth>,
     /// Why nothing can be recorded; `null` if it can.
     pub disk: Option<String>,
+    /// Databases of agents that could not be read and are tried later, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
 }
 
 /// A model that is asked in the background.

@@ -710,6 +710,8 @@ export interface components {
             /** Format: int64 */
             uptime_seconds: number;
             version: string;
+            /** @description Databases of agents that could not be read and are tried later, each with the reason. */
+            waiting?: string[];
         };
         Hit: {
             /** Format: date-time */

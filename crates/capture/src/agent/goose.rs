@@ -86,7 +86,8 @@ static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     ways: &[RowQuery {
         name: "messages",
         head: Some("SELECT 'session' AS type, s.* FROM sessions s WHERE s.id = :session"),
-        // Equal messages of one second stand close together.
+        // Equal messages of one second stand close together. Lengths are compared first, because
+        // SQLite knows them without loading what may be long.
         rows: "
             SELECT printf('%019d', m.id) AS after, 'message ' || m.id AS key,
                 'message' AS type,
@@ -96,11 +97,12 @@ static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
                     WHERE e.id BETWEEN m.id - 100 AND m.id - 1
                         AND e.session_id = m.session_id AND e.role = m.role
                         AND e.created_timestamp = m.created_timestamp
+                        AND octet_length(e.content_json) = octet_length(m.content_json)
                         AND e.content_json = m.content_json) AS occurrence,
                 m.*
             FROM messages m
-            WHERE m.session_id = :session AND m.id > :since AND printf('%019d', m.id) > :after
-            ORDER BY m.id LIMIT :limit",
+            WHERE m.session_id = :session AND m.id > :since AND printf('%019d', m.id) > :after",
+        order: "id",
         at: None,
         json: &["content_json", "metadata_json", "model_config_json"],
         newest: Some("SELECT max(id) FROM messages WHERE session_id = :session"),

@@ -6,10 +6,11 @@
 
 use std::io;
 
-use event::{EventId, Time};
+use event::EventId;
 
 use super::{IngestFailure, Ingester, lineage_hint};
 use crate::agent::{Agent, LineageHint};
+use crate::database_guard::Look;
 use crate::discover::discover;
 use crate::environment::Environment;
 use crate::event_builder::session_id;
@@ -39,8 +40,7 @@ impl Ingester<'_> {
         hint: &LineageHint,
         sink: &dyn Sink,
     ) -> Result<(HistoryPoint, Option<HistoryEnd>), IngestFailure> {
-        let now = (self.clock)();
-        let Some(end) = find_end(agent, self.environment, source, hint, now)? else {
+        let Some(end) = find_end(agent, self.environment, source, hint, &self.look())? else {
             return Ok((HistoryPoint::Missing, None));
         };
         if end.session == source.session {
@@ -61,10 +61,10 @@ fn find_end(
     environment: &Environment,
     source: &Source,
     hint: &LineageHint,
-    now: Time,
+    look: &Look<'_>,
 ) -> io::Result<Option<HistoryEnd>> {
     let Some(begins_at) = hint.begins_at else { return Ok(None) };
-    let mut sources: Vec<Source> = discover(agent, environment, &mut Vec::new())
+    let mut sources: Vec<Source> = discover(agent, environment, look, &mut Vec::new())
         .into_iter()
         .map(|found| found.source)
         .collect();
@@ -83,7 +83,7 @@ fn find_end(
         let its_hint = lineage_hint(agent, earlier);
         let first = its_hint.begins_at.unwrap_or(0);
         if first < begins_at {
-            return read_records(agent, earlier, begins_at - first, now);
+            return read_records(agent, earlier, begins_at - first, look);
         }
         // It begins even later in the history: the record stands further back.
         before = earlier;
@@ -97,12 +97,12 @@ fn read_records(
     agent: &dyn Agent,
     source: &Source,
     records: u64,
-    now: Time,
+    look: &Look<'_>,
 ) -> io::Result<Option<HistoryEnd>> {
-    let mut tailer = Tailer::open(agent, source, None)?;
+    let mut tailer = Tailer::open(agent, source, None, look)?;
     let mut last = None;
     while tailer.checkpoint.records < records {
-        let Some(parsed) = tailer.next_record(now)? else { break };
+        let Some(parsed) = tailer.next_record(look.now)? else { break };
         last = parsed.drafts.last().map(|draft| draft.id).or(last);
     }
     let thread = tailer.checkpoint.threads.remove(&source.session);

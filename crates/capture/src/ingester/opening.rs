@@ -28,7 +28,7 @@ impl Ingester<'_> {
     ) -> Result<Opening, IngestFailure> {
         // A tailer of its own: nothing that the scout reads is recorded, and the real one begins
         // anew.
-        let mut scout = Tailer::open(agent, source, None)?;
+        let mut scout = Tailer::open(agent, source, None, &self.look())?;
         let mut part: Option<RepeatedPart> = None;
         let mut compared = 0;
         let mut has_spoken = false;
@@ -124,7 +124,7 @@ impl Ingester<'_> {
         source: &Source,
         sink: &dyn Sink,
     ) -> Result<Option<SessionId>, IngestFailure> {
-        let mut scout = Tailer::open(agent, source, None)?;
+        let mut scout = Tailer::open(agent, source, None, &self.look())?;
         while let Some(parsed) = scout.next_record((self.clock)())? {
             let first = parsed.places.iter().position(|place| place.is_everywhere);
             if let Some(first) = first {

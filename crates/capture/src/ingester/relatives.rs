@@ -72,7 +72,13 @@ impl Ingester<'_> {
     pub(super) fn look_at_files(&self, agent: &dyn Agent, lookup: &mut RelativeLookup) {
         let RelativeLookup { relatives, checkpoints } = lookup;
         for (relative, (_, checkpoint, _)) in relatives.line.iter_mut().zip(checkpoints) {
-            let found = discover_at(agent, self.environment, &checkpoint.path, &mut Vec::new());
+            let found = discover_at(
+                agent,
+                self.environment,
+                &checkpoint.path,
+                &self.look(),
+                &mut Vec::new(),
+            );
             let found = found.into_iter().find(|found| found.source.session == relative.name);
             relative.file = found.map(|found| RelativeFile {
                 is_main: found.source.role == SourceRole::Main,

@@ -9,6 +9,7 @@ use event::{EventId, SessionId, Time};
 
 use super::*;
 use crate::agent::AGENTS;
+use crate::database_guard::{DatabaseGuard, QueryLimit};
 use crate::environment::Environment;
 use crate::error::WarningKind;
 use crate::sink::{Batch, KnownSource, Original, SinkError};
@@ -102,6 +103,48 @@ fn new_file_at_old_path_is_new() {
         fs::write(path, fs::read_to_string(path).unwrap() + &line("more")).unwrap();
         assert_eq!(look(path), both, "each goes on as what it is");
     }
+}
+
+#[test]
+fn costly_history_is_read_in_slices() {
+    const MESSAGES: u64 = 2_000;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().canonicalize().unwrap().join(".local/share/goose/sessions/sessions.db");
+    let database = testkit::tables::open_as_owner(&path);
+    let tables = "
+        CREATE TABLE sessions (id TEXT PRIMARY KEY, working_dir TEXT, created_at TEXT,
+            updated_at TEXT, accumulated_total_tokens INTEGER);
+        CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT,
+            content_json TEXT, created_timestamp INTEGER);
+        CREATE INDEX idx_messages_session ON messages(session_id);
+        INSERT INTO sessions (id, working_dir) VALUES ('20260101_1', '/home/dev/project');";
+    database.execute_batch(tables).unwrap();
+    for number in 0..MESSAGES {
+        let insert = "INSERT INTO messages (session_id, role, content_json, created_timestamp)
+            VALUES ('20260101_1', 'user', ?1, ?2)";
+        let content = format!(r#"[{{"type":"text","text":"Prompt {number}"}}]"#);
+        database.execute(insert, (content, 1_767_225_600 + number as i64)).unwrap();
+    }
+    let environment = Environment::new(home.path(), []);
+    let clock = || Time::from_millis(1_800_000_000_000);
+    // Enough for any page, and not for two.
+    let limit = QueryLimit { steps_max: 400_000, ..QueryLimit::default() };
+    let ingester =
+        Ingester::new(AGENTS, &environment, &clock).with_guard(DatabaseGuard::new(limit));
+    let mut sink = Places::default();
+    let mut summary = IngestSummary::default();
+    let mut looks = 0;
+    loop {
+        let poll = ingester.poll_source(&path, TURN_BYTES, &mut sink, &mut summary).unwrap();
+        looks += 1;
+        if poll != Poll::Partial {
+            break;
+        }
+    }
+    assert_eq!(summary.warnings, []);
+    // Each message is a prompt, and the session starts once.
+    assert_eq!(summary.events, MESSAGES + 1);
+    assert!(looks > 3, "{looks} looks");
 }
 
 #[test]

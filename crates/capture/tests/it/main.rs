@@ -12,6 +12,7 @@ mod survey; // how it stands with them
 mod splits; // the same in any split and any order
 mod late; // sessions that appear after those that repeat them
 mod hostile; // whatever bytes come in
+mod costly; // databases that would take for ever
 mod truth; // what the model itself counted
 mod corpus; // generated transcripts, and what is in them
 mod reparse; // everything once more, from what was kept

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capture::{SourceSurvey, StopFlag};
+use capture::{DatabaseGuard, SourceSurvey, StopFlag};
 use clap::Args;
 use daemon::{Condition, Settings, Switches};
 use event::Time;
@@ -87,7 +87,8 @@ impl DoctorArgs {
             settings => settings.unwrap_or_default().recording(),
         };
         let clock = &world::now;
-        let pass = Ingest { journal, environment: &environment, clock, policy };
+        let guard = DatabaseGuard::default();
+        let pass = Ingest { journal, environment: &environment, clock, policy, guard };
         let checks = pass.doctor(self.repair, &StopFlag::default())?.into_iter();
         let checks = checks.map(|check| CheckShape {
             name: check.name,

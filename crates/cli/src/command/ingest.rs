@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::{AGENTS, IngestProgress, IngestSummary, StopFlag};
+use capture::{AGENTS, DatabaseGuard, IngestProgress, IngestSummary, StopFlag};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use daemon::{RunningDaemon, Settings};
@@ -108,7 +108,8 @@ impl IngestArgs {
         // excluded.
         let policy = Settings::load(&folder)?.recording();
         let clock = &world::now;
-        let pass = Pass { journal: &journal, environment: &environment, clock, policy };
+        let guard = DatabaseGuard::default();
+        let pass = Pass { journal: &journal, environment: &environment, clock, policy, guard };
         if !self.once && self.reparse.is_none() {
             return follow_sources(&pass, &journal, output);
         }

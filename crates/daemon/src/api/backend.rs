@@ -86,7 +86,7 @@ impl Sources for ApiBackend {
 
     fn health(&self) -> Result<wire::Health, SourceError> {
         let journal = self.journal();
-        let Condition { parts, disk, backlog, model, .. } = self.health.condition();
+        let Condition { parts, disk, backlog, model, waiting, .. } = self.health.condition();
         Ok(wire::Health {
             ok: disk.is_none(),
             version: env!("CARGO_PKG_VERSION"),
@@ -99,6 +99,7 @@ impl Sources for ApiBackend {
             backlog,
             model,
             disk,
+            waiting,
         })
     }
 

@@ -375,6 +375,7 @@ impl Sources for Made {
             backlog: None,
             model: None,
             disk: None,
+            waiting: Vec::new(),
         })
     }
 

@@ -35,16 +35,18 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
         name: "bubbles",
         head: None,
         // The place sorts: the conversation (0), bubbles within it (1, older versions), bubbles in
-        // rows of their own (2). Text that is no JSON counts as an empty conversation.
+        // rows of their own (2). Text that is no JSON counts as an empty conversation. One that is
+        // too long is told with its length.
         rows: "
             WITH composer AS (
-                SELECT c.rowid AS number, c.key AS key,
-                    CASE WHEN json_valid(CAST(c.value AS TEXT)) THEN CAST(c.value AS TEXT)
+                SELECT c.rowid AS number, c.key AS key, octet_length(c.value) AS bytes,
+                    CASE WHEN octet_length(c.value) > :bytes THEN '{}'
+                    WHEN json_valid(CAST(c.value AS TEXT)) THEN CAST(c.value AS TEXT)
                     ELSE '{}' END AS json
                 FROM cursorDiskKV c WHERE c.key = 'composerData:' || :session
             )
-            SELECT place AS after, key || '@' || number AS key, type, value FROM (
-                SELECT '0' AS place, number, key, 'composer' AS type,
+            SELECT place AS after, key || '@' || number AS key, type, value, long_bytes FROM (
+                SELECT '0' AS place, number, key, 'composer' AS type, bytes AS long_bytes,
                     json_object(
                         'name', json_extract(json, '$.name'),
                         'createdAt', json_extract(json, '$.createdAt'),
@@ -54,17 +56,20 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
                     ) AS value
                 FROM composer WHERE number > :since
                 UNION ALL
-                SELECT printf('1%09d', h.key), c.number, c.key || '/' || h.key, 'bubble', h.value
+                SELECT printf('1%09d', h.key), c.number, c.key || '/' || h.key, 'bubble',
+                    octet_length(h.value), h.value
                 FROM composer c, json_each(c.json, '$.conversation') h
                 WHERE c.number > :since AND h.type = 'object'
                 UNION ALL
-                SELECT printf('2%09d', h.key), b.rowid, b.key, 'bubble', CAST(b.value AS TEXT)
+                SELECT printf('2%09d', h.key), b.rowid, b.key, 'bubble', octet_length(b.value),
+                    CASE WHEN octet_length(b.value) <= :bytes THEN CAST(b.value AS TEXT) END
                 FROM composer c, json_each(c.json, '$.fullConversationHeadersOnly') h
                 JOIN cursorDiskKV b ON b.key = 'bubbleId:' || :session || ':'
                     || CASE h.type WHEN 'object' THEN json_extract(h.value, '$.bubbleId') END
                 WHERE b.rowid > :since
             )
-            WHERE place > :after ORDER BY place LIMIT :limit",
+            WHERE place > :after",
+        order: "after",
         at: None,
         json: &["value"],
         // The store has one counter for all sessions; the parameter is named because it is bound.

@@ -66,8 +66,8 @@ const EVENTS: RowQuery = RowQuery {
     rows: "
         SELECT seq AS after, id AS key, type, data FROM event
         WHERE aggregate_id = :session
-            AND seq > CASE :after WHEN '' THEN -1 ELSE CAST(:after AS INTEGER) END
-        ORDER BY seq LIMIT :limit",
+            AND seq > CASE :after WHEN '' THEN -1 ELSE CAST(:after AS INTEGER) END",
+    order: "after",
     // The event at the last `seq` shows whether the log is still the one that was read.
     at: Some(
         "SELECT id FROM event
@@ -84,10 +84,10 @@ const TABLES: RowQuery = RowQuery {
     // The place sorts a message's rows: a blank before all ids, a tilde behind them.
     rows: "
         SELECT place AS after, type || ' ' || id || '@' || updated AS key,
-            type, id, message, updated, info, data
+            type, id, message, updated, info, data, long_bytes
         FROM (
             SELECT '!' AS place, 'session' AS type, s.id AS id, NULL AS message,
-                s.time_updated AS updated, NULL AS info,
+                s.time_updated AS updated, NULL AS info, 0 AS long_bytes,
                 json_object(
                     'directory', s.directory, 'title', s.title, 'version', s.version,
                     'revert', CASE WHEN json_valid(s.revert) THEN json(s.revert) END,
@@ -95,17 +95,23 @@ const TABLES: RowQuery = RowQuery {
                 ) AS data
             FROM session s WHERE s.id = :session AND s.time_updated >= :since
             UNION ALL
-            SELECT m.id || ' ', 'message', m.id, NULL, m.time_updated, NULL, m.data
+            SELECT m.id || ' ', 'message', m.id, NULL, m.time_updated, NULL,
+                octet_length(m.data), CASE WHEN octet_length(m.data) <= :bytes THEN m.data END
             FROM message m WHERE m.session_id = :session AND m.time_updated >= :since
             UNION ALL
-            SELECT m.id || ' ' || p.id, 'part', p.id, m.id, p.time_updated, m.data, p.data
+            SELECT m.id || ' ' || p.id, 'part', p.id, m.id, p.time_updated,
+                CASE WHEN octet_length(m.data) <= :bytes - octet_length(p.data) THEN m.data END,
+                octet_length(m.data) + octet_length(p.data),
+                CASE WHEN octet_length(m.data) <= :bytes - octet_length(p.data) THEN p.data END
             FROM part p JOIN message m ON m.id = p.message_id
             WHERE p.session_id = :session AND p.time_updated >= :since
             UNION ALL
-            SELECT m.id || ' ~', 'message.end', m.id, NULL, m.time_updated, NULL, m.data
+            SELECT m.id || ' ~', 'message.end', m.id, NULL, m.time_updated, NULL,
+                octet_length(m.data), CASE WHEN octet_length(m.data) <= :bytes THEN m.data END
             FROM message m WHERE m.session_id = :session AND m.time_updated >= :since
         )
-        WHERE place > :after ORDER BY place LIMIT :limit",
+        WHERE place > :after",
+    order: "after",
     at: None,
     json: &["data", "info"],
     newest: Some(

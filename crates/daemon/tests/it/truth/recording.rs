@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use capture::{Environment, StopFlag};
+use capture::{DatabaseGuard, Environment, StopFlag};
 use event::payload::SessionMode;
 use event::{Event, Time};
 use host::{HostProbe, ProbeTarget, ProcessTable, Started};
@@ -65,11 +65,13 @@ impl Recording {
         let environment = Environment::new(home, []);
         let clock = || Time::from_millis(NOW);
         let policy = RecordingPolicy::default();
-        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
+        let guard = DatabaseGuard::default();
+        let (journal, environment, clock) = (&journal, &environment, &clock);
+        let ingest = Ingest { journal, environment, clock, policy, guard };
         ingest.ingest_all(&StopFlag::default(), &mut |_| {}).unwrap();
         let listed = journal.sessions(&SessionFilter::default(), None, 100).unwrap();
         let own = listed.items.into_iter().filter(|info| info.mode() != Some(&SessionMode::Child));
-        let sessions = own.map(|info| Played::new(&journal, info, &files)).collect();
+        let sessions = own.map(|info| Played::new(journal, info, &files)).collect();
         let tool = name(dir.parent().unwrap());
         let hooks = hooks::read(dir, &tool);
         Recording { tool, scenario: name(dir), sessions, files, hooks }
