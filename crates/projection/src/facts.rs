@@ -133,6 +133,7 @@ impl Default for Facts {
 
 impl Projection for Facts {
     const NAME: &'static str = "facts";
+    const SAVE_AFTER: Option<u64> = Some(2_000);
 
     fn seq(&self) -> u64 {
         self.seq

@@ -20,8 +20,8 @@ pub trait Projection: Default {
     const IS_REDACTED: bool = false;
 
     /// How many events a reader folds before it saves the state for the next one. Saving waits for
-    /// the right to write, so fewer events are cheaper to fold again. `None` if only the recorder
-    /// saves.
+    /// the right to write, so fewer events are cheaper to fold again. `None` for a projection that
+    /// is never saved.
     const SAVE_AFTER: Option<u64> = None;
 
     /// The `seq` of the last event that was applied; 0 before the first.

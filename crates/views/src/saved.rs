@@ -118,9 +118,10 @@ impl<P: Projection> SavedViews<P> {
         Ok(SavedViews(states.collect()))
     }
 
-    /// Takes the state of a session out and brings it up to date.
+    /// Takes the state of a session out and brings it up to date, saved again if the projection
+    /// asks for it.
     pub fn take(&mut self, journal: &Journal, session: &SessionInfo) -> Result<P, ReadError> {
-        catch_up(journal, session, self.0.remove(&session.id))
+        continue_and_save(journal, session, self.0.remove(&session.id))
     }
 }
 

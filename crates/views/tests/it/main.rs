@@ -16,8 +16,8 @@ use proptest::prelude::{ProptestConfig, proptest};
 use serde_json::json;
 use tempfile::TempDir;
 use views::{
-    FreshViews, ViewCache, catch_up, current_if_exists, load_current, load_saved, prepare_state,
-    save_all, save_current,
+    FreshViews, SavedViews, ViewCache, catch_up, current_if_exists, load_current, load_saved,
+    prepare_state, save_all, save_current,
 };
 
 fn journal_in(folder: &TempDir) -> Journal {
@@ -132,6 +132,22 @@ fn readers_save_only_what_took_long() {
     let session = record(&journal, "s", 3_000..3_002);
     prepare_state::<Turns>(&journal, &session).unwrap();
     assert_eq!(saved_seq(&session), Some(3_000), "it is near enough");
+}
+
+#[test]
+fn facts_of_a_long_log_are_saved_by_readers() {
+    let folder = TempDir::new().unwrap();
+    let journal = journal_in(&folder);
+    let saved_seq = |session: &SessionInfo| {
+        load_saved::<Facts>(&journal, &session.id).unwrap().map(|facts| facts.seq())
+    };
+    // Nothing but the log: as after an import, or with a `derived.db` that was deleted.
+    let status = record(&journal, "status", 0..2_001);
+    load_current::<Facts>(&journal, &status).unwrap();
+    assert_eq!(saved_seq(&status), Some(2_001), "a command that looks at one session");
+    let listed = record(&journal, "list", 0..2_001);
+    SavedViews::<Facts>::load(&journal).unwrap().take(&journal, &listed).unwrap();
+    assert_eq!(saved_seq(&listed), Some(2_001), "a list of sessions");
 }
 
 #[test]
