@@ -14,6 +14,7 @@ mod agent_habits; // what single agents do differently, as data
 mod event_ref; // a reference to an event, as evidence
 mod turn; // from a prompt to the end of its answer
 mod turns; // a session as turns
+mod turn_stream; // the turns of a log that is read once
 mod hot; // the newest part of a session
 pub mod status; // what a session is doing, and why we think so
 mod text; // a session as text
@@ -67,6 +68,7 @@ pub use turn::{Approval, ToolCount, Turn};
 pub use turn_machine::{
     TurnChange, TurnEnd, TurnMachine, TurnOutcome, TurnState, TurnStep, TurnStop,
 };
+pub use turn_stream::TurnStream;
 pub use turns::Turns;
 pub use usage::{CONTEXT_STEPS, SessionUsage, UsageKey, UsageRow, UsageTotals};
 pub use work_span::{PAUSE_MILLIS, WorkSpan};

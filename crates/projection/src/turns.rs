@@ -22,6 +22,7 @@ use crate::tool::{ToolUse, has_failed};
 use crate::torn::{EventNovelty, TornRecords};
 use crate::turn::{Approval, ToolCount, Turn};
 use crate::turn_machine::{TurnMachine, TurnOutcome, TurnStep, TurnStop};
+use crate::turn_stream::TurnStream;
 use crate::usage::UsageTotals;
 
 /// Characters of an answer that are kept: the session itself has the rest.
@@ -34,6 +35,10 @@ const LIST_MAX: usize = 1_000;
 /// Calls, requests and questions that are waited for. When there are more the oldest is given up,
 /// and what comes back to it is told without its name or its time.
 const WAITING_MAX: usize = 256;
+
+/// Turns behind the current one that a late event may belong to. An event that is later than this
+/// is not counted, so that older turns can be handed on while the log is read.
+const LATE_TURNS_MAX: usize = 64;
 
 /// The saved form of [`Turns`].
 #[derive(Serialize, Deserialize)]
@@ -155,17 +160,11 @@ impl Projection for Turns {
 }
 
 impl Turns {
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
-    /// The turns of all events.
-    pub fn from_events<E>(
-        events: impl IntoIterator<Item = Result<Event, E>>,
-    ) -> Result<Vec<Turn>, E> {
-        let mut turns = Turns::default();
-        for event in events {
-            turns.apply(&event?);
-        }
-        Ok(turns.finish())
+    /// The turns of all events, one after the other.
+    pub fn stream<I: IntoIterator>(events: I) -> TurnStream<I::IntoIter> {
+        TurnStream::new(events.into_iter())
     }
 
     /// All turns so far, the last of them perhaps open.
@@ -179,12 +178,21 @@ impl Turns {
         self.done
     }
 
+    /// Takes out the turns that no later event can change, oldest first.
+    pub(crate) fn take_settled(&mut self) -> impl Iterator<Item = Turn> {
+        let settled = self.done.len().saturating_sub(LATE_TURNS_MAX);
+        self.done.drain(..settled)
+    }
+
     /// Counts an event that arrived late in its own turn, which stays as long as it was.
     fn apply_late(&mut self, event: &Event) {
         let is_its = |turn: &Turn| Some(&turn.id) == event.turn_id.as_ref();
         // Without an id it belongs to the last turn: the end of that one overtook it.
         let place = match event.turn_id {
-            Some(_) => self.done.iter().rposition(is_its),
+            Some(_) => {
+                let first = self.done.len().saturating_sub(LATE_TURNS_MAX);
+                self.done[first..].iter().rposition(is_its).map(|place| first + place)
+            }
             None => self.done.len().checked_sub(1),
         };
         // The turn is put into the place of the current one for a moment, so that the same

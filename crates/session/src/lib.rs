@@ -49,6 +49,7 @@
 
 mod host; // a journal, the time and ids
 mod session; // the handle on one session
+mod log_point; // a point of its log
 mod append; // checking, queueing and committing batches
 mod folded; // the folded state of the committed log
 mod reader; // the log by number, id and key
@@ -115,6 +116,7 @@ pub use execution::{ToolExecution, find_execution};
 pub use fate::ChildFate;
 pub use latest::{Latest, MessagePlace};
 pub use live_state::LiveState;
+pub use log_point::LogPoint;
 pub use lookup::EventLookup;
 pub use open_work::{
     Oddity, OpenApproval, OpenCall, OpenChild, OpenQuestion, OpenStep, OpenTurn, OpenWait,

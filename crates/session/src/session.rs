@@ -14,7 +14,8 @@ use crate::folded::{FoldedState, Reduction};
 use crate::reader::{SessionEvents, SessionReader};
 use crate::view::EffectiveView;
 use crate::{
-    Host, LiveState, OpenWork, Reducer, SessionCost, SessionError, SessionSettings, Stamps, Waiting,
+    Host, LiveState, LogPoint, OpenWork, Reducer, SessionCost, SessionError, SessionSettings,
+    Stamps, Waiting,
 };
 
 /// A session of a journal. Share it between threads by reference or in an `Arc`.
@@ -57,11 +58,7 @@ impl Session {
 
     /// Opens the session read-only as it was after event `seq`.
     pub fn at_seq(host: &Host, id: SessionId, seq: u64) -> Result<Session, SessionError> {
-        let tail = host.journal().stat(&id)?.tail_seq;
-        if seq > tail {
-            return Err(SessionError::PointOutOfRange { session_id: id, point: seq, tail });
-        }
-        Session::load(host, id, Some(seq))
+        Session::at_point(host, id, LogPoint::Seq(seq))
     }
 
     /// Opens the session read-only as it was after this event.
@@ -70,18 +67,19 @@ impl Session {
         id: SessionId,
         event_id: EventId,
     ) -> Result<Session, SessionError> {
-        let seq = host.journal().seq_of(&id, event_id)?;
-        let seq =
-            seq.ok_or_else(|| ReadError::EventNotFound { session_id: id.clone(), event_id })?;
-        Session::load(host, id, Some(seq))
+        Session::at_point(host, id, LogPoint::Event(event_id))
     }
 
     /// Opens the session read-only as it was at an instant: up to the last event created at or
     /// before it.
     pub fn at_time(host: &Host, id: SessionId, at: Time) -> Result<Session, SessionError> {
-        let selection = Selection { until: Some(at), ..Selection::all() }.newest_first();
-        let last = host.journal().events(&id, selection)?.next().transpose()?;
-        Session::load(host, id, Some(last.map_or(0, |event| event.seq)))
+        Session::at_point(host, id, LogPoint::Time(at))
+    }
+
+    /// Opens the session read-only as it was at a point of its log.
+    pub fn at_point(host: &Host, id: SessionId, point: LogPoint) -> Result<Session, SessionError> {
+        let seq = point.resolve(host.journal(), &id)?;
+        Session::load(host, id, Some(seq))
     }
 
     fn empty(host: &Host, id: SessionId, point: Option<u64>) -> Session {

@@ -3,9 +3,8 @@
 use clap::Args;
 use event::SessionId;
 use serde::Serialize;
-use session::ForkOptions;
+use session::{ForkOptions, LogPoint};
 
-use super::show::Point;
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
@@ -17,7 +16,7 @@ pub(crate) struct ForkArgs {
     session: String,
     /// The last event of the fork: a `seq`, an event id or a time [default: the end]
     #[arg(long, value_name = "POINT")]
-    at: Option<Point>,
+    at: Option<LogPoint>,
     /// The id of the fork [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<SessionId>,
@@ -44,7 +43,7 @@ impl ForkArgs {
         let info = journal.resolve(&self.session)?;
         let at = match self.at {
             None => info.tail_seq,
-            point => Point::open(point, &journal, &info)?.seq(),
+            Some(point) => point.resolve(&journal, &info.id)?,
         };
         let host = world::host(journal);
         let id = match &self.id {

@@ -3,9 +3,9 @@
 use clap::Args;
 use event::{Cost, SessionId};
 use serde::Serialize;
-use session::ViewBuilder;
+use session::{LogPoint, ViewBuilder};
 
-use super::show::Point;
+use super::show::open_session;
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
@@ -17,7 +17,7 @@ pub(crate) struct ReplayArgs {
     session: String,
     /// Replay up to a `seq`, an event id or a time
     #[arg(long, value_name = "POINT")]
-    until: Option<Point>,
+    until: Option<LogPoint>,
 }
 
 #[derive(Serialize)]
@@ -41,7 +41,7 @@ impl ReplayArgs {
     ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
-        let kept = Point::open(self.until, &journal, &info)?;
+        let kept = open_session(&journal, &info, self.until)?;
         let mut replay = session::Replay::for_session(info.id.clone());
         let mut events = Vec::new();
         for event in kept.events()? {

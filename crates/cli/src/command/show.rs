@@ -1,21 +1,27 @@
 //! `hansard show`: one session as turns, events, or the view of a model.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
 use daemon::{answers, prices};
-use event::{Event, EventId, Time};
-use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, Selection, SessionInfo};
+use event::Event;
+use journal::{
+    Delivery, Events, FollowError, FollowFrom, Journal, OnLag, ReadError, Selection, SessionInfo,
+};
 use projection::digest::summarize;
 use projection::{
     Chapter, Chronicle, FactOrigin, Facts, PriceTable, Projection, ToolCount, Turn, TurnOutcome,
-    Turns, redacted,
+    TurnStream, Turns, redacted,
 };
 use redact::Redactor;
-use session::Session;
+use serde::ser::{Error, SerializeSeq};
+use serde::{Serialize, Serializer};
 use session::view::EffectiveView;
+use session::{LogPoint, Session};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use views::{chronicle_of, load_current};
 use wire::Page;
 
 use super::ingest::on_signal;
@@ -40,7 +46,7 @@ pub(crate) struct ShowArgs {
     digest: bool,
     /// Show the session as it was at a `seq`, an event id or a time
     #[arg(long, value_name = "POINT")]
-    until: Option<Point>,
+    until: Option<LogPoint>,
     /// With --events: only those behind this `seq`
     #[arg(long, value_name = "SEQ", requires = "events")]
     after: Option<u64>,
@@ -58,43 +64,62 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Events shown before following, without `--after`.
 const LAST_EVENTS: u64 = 20;
 
-/// A point in a session.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Point {
-    Seq(u64),
-    Event(EventId),
-    Time(Time),
+/// Opens a session, or the state it had at a point.
+pub(crate) fn open_session(
+    journal: &Journal,
+    info: &SessionInfo,
+    point: Option<LogPoint>,
+) -> Result<Session, CliError> {
+    let host = world::host(journal.clone());
+    let id = info.id.clone();
+    Ok(match point {
+        None => Session::open(&host, id)?,
+        Some(point) => Session::at_point(&host, id, point)?,
+    })
 }
 
-impl std::str::FromStr for Point {
-    type Err = String;
+/// What a command shows of a session: its events up to a point. The events are read where they are
+/// needed, and never all held.
+struct ShownLog<'a> {
+    journal: &'a Journal,
+    info: &'a SessionInfo,
+    to_seq: u64,
+}
 
-    fn from_str(text: &str) -> Result<Point, String> {
-        if let Ok(seq) = text.parse() {
-            return Ok(Point::Seq(seq));
-        }
-        if let Ok(time) = text.parse() {
-            return Ok(Point::Time(time));
-        }
-        text.parse().map(Point::Event).map_err(|_| "not a seq, an event id or a time".into())
+impl ShownLog<'_> {
+    fn events(&self, after: u64) -> Result<Events, CliError> {
+        Ok(self.journal.events(&self.info.id, Selection::after(after).up_to(self.to_seq))?)
     }
-}
 
-impl Point {
-    /// Opens the session as it was at a point.
-    pub(crate) fn open(
-        point: Option<Point>,
-        journal: &Journal,
-        info: &SessionInfo,
-    ) -> Result<Session, CliError> {
-        let host = world::host(journal.clone());
-        let id = info.id.clone();
-        Ok(match point {
-            None => Session::open(&host, id)?,
-            Some(Point::Seq(seq)) => Session::at_seq(&host, id, seq)?,
-            Some(Point::Event(event_id)) => Session::at_event(&host, id, event_id)?,
-            Some(Point::Time(at)) => Session::at_time(&host, id, at)?,
-        })
+    /// Whether it ends where the session does, so that saved states can be continued.
+    fn is_whole(&self) -> bool {
+        self.to_seq == self.info.tail_seq
+    }
+
+    fn facts(&self) -> Result<Facts, CliError> {
+        if self.is_whole() {
+            return Ok(load_current(self.journal, self.info)?);
+        }
+        let mut facts = Facts::default();
+        for event in self.events(0)? {
+            facts.apply(&event?);
+        }
+        Ok(facts)
+    }
+
+    fn chronicle(&self) -> Result<Chronicle, CliError> {
+        if self.is_whole() {
+            return Ok(chronicle_of(self.journal, self.info)?);
+        }
+        let mut chronicle = Chronicle::default();
+        let mut redactor = Redactor::new();
+        for event in self.events(0)? {
+            // Redacted before facts are found: they quote prompts and commands.
+            chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
+        }
+        // The last chapter is still open and has no end of its own.
+        chronicle.flush();
+        Ok(chronicle)
     }
 }
 
@@ -109,22 +134,29 @@ impl ShowArgs {
         if self.follow {
             return self.follow_events(&journal, &info, output);
         }
-        let session = Point::open(self.until, &journal, &info)?;
+        if self.effective {
+            print_effective(&open_session(&journal, &info, self.until)?, output)?;
+            output.flush()?;
+            return Ok(Completion::Success);
+        }
+        let to_seq = match self.until {
+            Some(point) => point.resolve(&journal, &info.id)?,
+            None => info.tail_seq,
+        };
+        let log = ShownLog { journal: &journal, info: &info, to_seq };
         if self.events {
-            self.print_events(&session, output)?;
-        } else if self.effective {
-            print_effective(&session, output)?;
+            self.print_events(&log, output)?;
         } else if self.digest {
-            print_digest(&session, &info, output)?;
+            print_digest(&log, output)?;
         } else {
-            print_turns(&session, &info, &prices(&journal)?, output)?;
+            print_turns(&log, &prices(&journal)?, output)?;
         }
         output.flush()?;
         Ok(Completion::Success)
     }
 
-    fn print_events(&self, session: &Session, output: &mut CliOutput) -> Result<(), CliError> {
-        let mut events = session.select(Selection::after(self.after.unwrap_or(0)))?;
+    fn print_events(&self, log: &ShownLog<'_>, output: &mut CliOutput) -> Result<(), CliError> {
+        let mut events = log.events(self.after.unwrap_or(0))?;
         // As a page with a cursor: a client has to know whether more follows.
         if let Some(limit) = self.limit.filter(|_| output.json()) {
             let items = events.by_ref().take(limit).collect::<Result<Vec<Event>, _>>()?;
@@ -199,22 +231,10 @@ fn event_text(event: &Event) -> String {
     }
 }
 
-fn print_digest(
-    session: &Session,
-    info: &SessionInfo,
-    output: &mut CliOutput,
-) -> Result<(), CliError> {
-    let mut chronicle = Chronicle::default();
-    let mut redactor = Redactor::new();
-    for event in session.events()? {
-        // Redacted before facts are found: they quote prompts and commands.
-        chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
-    }
-    // The last chapter is still open and has no end of its own.
-    chronicle.flush();
-    for chapter in chronicle.chapters() {
+fn print_digest(log: &ShownLog<'_>, output: &mut CliOutput) -> Result<(), CliError> {
+    for chapter in log.chronicle()?.chapters() {
         if output.json() {
-            output.json_line(&EpochShape::from_chapter(info, chapter))?;
+            output.json_line(&EpochShape::from_chapter(log.info, chapter))?;
             continue;
         }
         let Chapter { epoch, facts, naming, .. } = chapter;
@@ -238,23 +258,18 @@ fn print_digest(
 }
 
 fn print_turns(
-    session: &Session,
-    info: &SessionInfo,
+    log: &ShownLog<'_>,
     prices: &PriceTable,
     output: &mut CliOutput,
 ) -> Result<(), CliError> {
-    let mut facts = Facts::default();
-    // One pass over the events for both: a session may be long.
-    let events = session.events()?.inspect(|event| {
-        if let Ok(event) = event {
-            facts.apply(event);
-        }
-    });
-    let turns = Turns::from_events(events)?;
-    let shape = answers::session(info, &facts, prices);
+    let info = log.info;
+    let shape = answers::session(info, &log.facts()?, prices);
+    let turns = Turns::stream(log.events(0)?);
     if output.json() {
-        let turns = turns.into_iter().map(answers::turn).collect();
-        return output.json_line(&wire::Session { turns: Some(turns), ..shape });
+        let turns = StreamedTurns::new(turns);
+        let printed = output.json_line(&SessionWithTurns { session: shape, turns: &turns });
+        // The reason why the events could not be read goes before that of the writer.
+        return turns.finish().map_err(CliError::from).and(printed);
     }
     let title = shape.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;
@@ -271,11 +286,53 @@ fn print_turns(
             if shape.title_origin == Some("model") { " · titled by a model" } else { "" },
         ),
     ))?;
-    for turn in &turns {
+    for turn in turns {
         output.line("")?;
-        print_turn(turn, output)?;
+        print_turn(&turn?, output)?;
     }
     Ok(())
+}
+
+/// A session whose turns are written while its events are read.
+#[derive(Serialize)]
+struct SessionWithTurns<'a> {
+    #[serde(flatten)]
+    session: wire::Session,
+    turns: &'a StreamedTurns,
+}
+
+/// Turns that are serialized once, one after the other.
+struct StreamedTurns {
+    turns: RefCell<TurnStream<Events>>,
+    /// Why the events ended early: a serializer takes only its own errors.
+    failure: RefCell<Option<ReadError>>,
+}
+
+impl StreamedTurns {
+    fn new(turns: TurnStream<Events>) -> StreamedTurns {
+        StreamedTurns { turns: RefCell::new(turns), failure: RefCell::new(None) }
+    }
+
+    fn finish(self) -> Result<(), ReadError> {
+        self.failure.into_inner().map_or(Ok(()), Err)
+    }
+}
+
+impl Serialize for StreamedTurns {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for turn in &mut *self.turns.borrow_mut() {
+            match turn {
+                Ok(turn) => list.serialize_element(&answers::turn(turn))?,
+                Err(error) => {
+                    let told = S::Error::custom(&error);
+                    *self.failure.borrow_mut() = Some(error);
+                    return Err(told);
+                }
+            }
+        }
+        list.end()
+    }
 }
 
 fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {

@@ -70,14 +70,14 @@ impl WorkStats {
         let mut quality = Quality::default();
         // The inherited events of a fork are the work of its origin.
         let own = Selection::after(session.inherited_seq);
-        // One pass over the events feeds both projections. `Turns` sees an error and reports it.
+        // One pass over the events feeds both projections. The stream of turns reports an error.
         let events = journal.events(&session.id, own)?.inspect(|event| {
             if let Ok(event) = event {
                 quality.apply(event);
             }
         });
-        let turns: Result<Vec<Turn>, ReadError> = Turns::from_events(events);
-        let turns = turns?.iter().map(TurnWork::from_turn).collect();
+        let turns = Turns::stream(events).map(|turn| turn.map(|turn| TurnWork::from_turn(&turn)));
+        let turns = turns.collect::<Result<_, ReadError>>()?;
         let faults = quality.faults().cloned().collect();
         let session_work = Arc::new(SessionWork { turns, loops: quality.loops().to_vec(), faults });
         // Not held while the session was read: another request may have stored it meanwhile, with

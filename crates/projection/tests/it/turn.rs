@@ -1,13 +1,13 @@
 //! From a prompt to the end of its answer.
 
 use expect_test::{Expect, expect};
-use projection::{Turn, Turns};
+use projection::{Projection, Turn, Turns};
 use serde_json::json;
 
 use crate::given::{Log, amends, inherited};
 
 fn turns(log: &Log) -> Vec<Turn> {
-    Turns::from_events(log.events.iter().cloned().map(Ok::<_, ()>)).unwrap()
+    Turns::stream(log.events.iter().cloned().map(Ok::<_, ()>)).collect::<Result<_, _>>().unwrap()
 }
 
 #[track_caller]
@@ -51,6 +51,38 @@ fn a_prompt_belongs_to_the_turn_behind_it() {
     let first = &turns(&log)[0];
     assert_eq!((first.id.as_str(), first.errors), ("t1", 1));
     assert_eq!((first.tools["edit"].calls, first.tools["edit"].failures), (1, 1));
+}
+
+#[test]
+fn a_stream_holds_the_last_turns_only() {
+    let mut log = Log::new();
+    for number in 0..300 {
+        let id = Some(format!("t{number}"));
+        log.prompt("go").draft.turn_id.clone_from(&id);
+        log.add("turn.completed", json!({"agent_id": "a"})).draft.turn_id = id;
+        if number == 290 {
+            // A result of background work, nine turns late.
+            log.fail("c", "no").draft.turn_id = Some("t281".to_owned());
+        }
+    }
+    let mut folded = Turns::default();
+    log.events.iter().for_each(|event| folded.apply(event));
+    let folded = folded.finish();
+    assert_eq!((folded.len(), folded[281].errors), (300, 1));
+    let read = std::cell::Cell::new(0);
+    let events = log.events.iter().cloned().map(|event| {
+        read.set(event.seq);
+        Ok::<_, ()>(event)
+    });
+    let mut held = Vec::new();
+    let streamed = Turns::stream(events).map(|turn| {
+        let turn = turn.unwrap();
+        held.push(read.get() - turn.seq_to);
+        turn
+    });
+    assert_eq!(streamed.collect::<Vec<Turn>>(), folded);
+    let held_max = held.into_iter().max().unwrap();
+    assert!(held_max < 150, "{held_max} events were read before a turn was handed on");
 }
 
 #[test]
