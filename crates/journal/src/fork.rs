@@ -3,6 +3,11 @@
 use event::{EventId, SessionId};
 use sha2::{Digest, Sha256};
 
+/// Returns the id under which a fork shows an event that its parent shows as `id`.
+pub fn inherited_id(fork: &SessionId, id: EventId) -> EventId {
+    ForkIds::for_fork(fork).fork_id(id)
+}
+
 /// Translates between the ids of a fork and those of its parent.
 ///
 /// A bijection on the 80 bits of an id that are not time, keyed by the fork's own id. It gives the

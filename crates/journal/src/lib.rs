@@ -51,6 +51,7 @@ pub use error::{
 pub use event_search::{EventHit, Query, SearchPage};
 pub use feed::LiveEvent;
 pub use follow::{Delivery, FollowError, FollowFrom, OnLag, Subscription, SubscriptionWaker};
+pub use fork::inherited_id;
 pub use journal::{ForkPolicy, Journal, Sighting, View};
 pub use limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX, METADATA_BYTES_MAX,

@@ -245,10 +245,12 @@ impl Session {
         // Threads arrive here in any order, so an earlier commit must not move the tail back.
         current.known_tail = current.known_tail.max(last);
         let reader = self.reader();
+        // Saved before these events are folded: a fork that begins with them inherits the state
+        // before them.
+        current.save_if_due(&reader);
         // The append has succeeded. An error here would make the caller append the same events
         // again.
         let _ = current.fold_all(&committed, &reader);
-        current.save_if_due(&reader);
     }
 }
 

@@ -8,7 +8,7 @@ use event::{Event, SessionId};
 use journal::{ReadError, Selection};
 
 use crate::reader::SessionReader;
-use crate::saved;
+use crate::saved::{self, LastSave, LoadedState};
 use crate::view::{View, ViewOptions};
 use crate::{LiveState, Reduced, Reducer, SessionError};
 
@@ -19,8 +19,8 @@ pub(crate) struct FoldedState {
     /// The last event that is known to be recorded, whether it is folded or not.
     pub(crate) known_tail: u64,
     reducers: Vec<Weak<Mutex<dyn Fold>>>,
-    /// The last event of the last save, also of one that failed.
-    saved_up_to: u64,
+    /// The last save, also one that failed.
+    last_save: LastSave,
 }
 
 /// A state of the caller that is maintained with a session.
@@ -36,14 +36,14 @@ impl FoldedState {
             view: View::new(ViewOptions::default()),
             known_tail: 0,
             reducers: Vec::new(),
-            saved_up_to: 0,
+            last_save: LastSave::default(),
         }
     }
 
     /// Starts with the saved state, if it can be used.
     pub(crate) fn load(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
-        if let Some((live, view)) = saved::load_state(reader)? {
-            self.saved_up_to = live.up_to_seq();
+        if let Some(LoadedState { live, view, save }) = saved::load_state(reader)? {
+            self.last_save = save;
             // The saved state is at the recorded events already; the caller catches up with later
             // ones.
             self.known_tail = live.up_to_seq();
@@ -114,10 +114,10 @@ impl FoldedState {
     /// comes after as many new events again.
     pub(crate) fn save_if_due(&mut self, reader: &SessionReader) {
         let up_to_seq = self.live.up_to_seq();
-        if saved::is_save_due(up_to_seq, self.saved_up_to) {
-            let _ = saved::save_state(reader, &self.live, &self.view);
+        if self.last_save.is_due_again(up_to_seq) {
+            let saved = saved::save_state(reader, &self.live, &self.view);
             // Also after a failure, so that a full disk is not tried again with every append.
-            self.saved_up_to = up_to_seq;
+            self.last_save = LastSave { up_to_seq, bytes: saved.unwrap_or(0) };
         }
     }
 

@@ -7,7 +7,8 @@ use event::payload::{SessionMode, SessionParent, SessionStarted};
 use event::{Draft, EventId, SessionId};
 use journal::{AppendError, Batch, EventReceipt, ReadError, Selection};
 
-use crate::{Host, Session, SessionError};
+use crate::reader::SessionReader;
+use crate::{Host, Session, SessionError, saved};
 
 /// The fork point and its description.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,11 @@ pub fn fork(
     // The expected tail 0 makes the creation atomic: of two forks with one id, one fails.
     let batch = Batch::hosted().with(draft).expecting(new_id.clone(), 0);
     match host.journal().append(batch) {
-        Ok(mut receipt) => Ok(receipt.events.remove(0)),
+        Ok(mut receipt) => {
+            // Now, while the saved state of the parent is not newer than the fork point.
+            saved::save_inherited(&SessionReader::new(host.journal().clone(), new_id));
+            Ok(receipt.events.remove(0))
+        }
         Err(AppendError::Conflict { .. }) => Err(SessionError::SessionExists(new_id)),
         Err(error) => Err(error.into()),
     }

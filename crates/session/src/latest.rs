@@ -57,6 +57,23 @@ impl Latest {
         current.map(|answer| &answer.place).or(self.final_answer.as_ref())
     }
 
+    /// The same places as a fork shows them, under the ids that `shown` gives.
+    pub(crate) fn inherit(&self, shown: &dyn Fn(EventId) -> EventId) -> Latest {
+        let place = |place: &MessagePlace| MessagePlace {
+            event_id: shown(place.event_id),
+            ..place.clone()
+        };
+        Latest {
+            event: self.event.map(|(seq, id)| (seq, shown(id))),
+            message: self.message.as_ref().map(place),
+            answer: self
+                .answer
+                .as_ref()
+                .map(|answer| LatestAnswer { place: place(&answer.place), ..answer.clone() }),
+            final_answer: self.final_answer.as_ref().map(place),
+        }
+    }
+
     /// Takes in the next event.
     pub fn apply(&mut self, event: &Event) {
         self.apply_with_part(event, AnswerPart::from_draft(event).as_ref());

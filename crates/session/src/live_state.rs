@@ -1,6 +1,6 @@
 //! The small state every open session keeps beside its view.
 
-use event::{Cost, Event, SessionId};
+use event::{Cost, Event, EventId, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::AnswerPart;
@@ -38,6 +38,17 @@ impl LiveState {
         self.latest.apply_with_part(event, part.as_ref());
         self.cost.apply(event, instead_of);
         self.settings.apply(event);
+    }
+
+    /// The state of a fork that begins here: `shown` gives the ids under which the fork shows this
+    /// session's events.
+    pub(crate) fn inherit(&self, fork: SessionId, shown: &dyn Fn(EventId) -> EventId) -> LiveState {
+        LiveState {
+            open_work: self.open_work.inherit(fork, shown),
+            cost: SessionCost { own: Cost::default(), inherited: self.cost.total() },
+            latest: self.latest.inherit(shown),
+            settings: self.settings.clone(),
+        }
     }
 
     /// The last event taken in; 0 for none.

@@ -46,6 +46,11 @@ impl SavedView {
         self.up_to_seq
     }
 
+    /// The view of a fork that begins here: all of it is by number, and a fork keeps the numbers.
+    pub(crate) fn inherit(&self, shown: &dyn Fn(EventId) -> EventId) -> SavedView {
+        SavedView { last_id: self.last_id.map(shown), ..self.clone() }
+    }
+
     pub fn to_bytes(&self) -> Vec<u8> {
         let json = serde_json::to_vec(self).expect("numbers and names always encode");
         compress(&json).expect("memory takes every write")

@@ -75,6 +75,27 @@ every_store! {
         assert_eq!(told(&first), told(&second));
     }
 
+    fn inherited_state_equals_the_folded_one(world) {
+        let parent = long_session(&world, "p", 1);
+        // An open call, an open answer and a row of denials are inherited; a request is not.
+        write(&parent, 9_001, "prompt on \n call z1 z1 bash ls \n approval.requested {\"approval_id\":\"a1\",\"tool\":\"bash\"}");
+        parent.fork(id("f"), Default::default()).unwrap();
+        // The parent goes on, and its state with it.
+        long_session(&world, "p", 30_000);
+        let fork = world.open("f");
+        write(&fork, 50_000, "note {\"text\":\"own\"}");
+        fork.fork(id("g"), Default::default()).unwrap();
+        let with: Vec<_> = ["f", "g"].map(|name| world.open(name)).into();
+        for name in ["p", "f", "g"] {
+            world.journal().save_view(&id(name), "session", 1, b"damaged").unwrap();
+        }
+        for (name, with) in ["f", "g"].iter().zip(with) {
+            let without = world.open(name);
+            assert_eq!(with.live(), without.live(), "{name}");
+            assert_eq!(told(&with), told(&without), "{name}");
+        }
+    }
+
     fn deleted_sessions_state_is_not_reused(world) {
         long_session(&world, "s", 1);
         world.journal().delete(&id("s"), crate::drafts::at(0), journal::ForkPolicy::Refuse).unwrap();
@@ -97,6 +118,48 @@ fn opening_reads_the_tail_and_not_the_log() {
     dear.journal().save_view(&id("s"), "session", up_to_seq, &bytes).unwrap();
     let tail = session.seq() - up_to_seq;
     assert_eq!(dear.open("s").cost().own.to_string(), tail.to_string());
+}
+
+#[test]
+fn a_fork_does_not_read_what_its_parent_has_folded() {
+    // As above: the state that was saved for the parent costs nothing, its log does.
+    let (cheap, dear) = (World::new(Kept::Sqlite), World::new(Kept::Sqlite));
+    let session = long_session(&cheap, "p", 1);
+    let (up_to_seq, bytes) = saved(cheap.journal(), "p").unwrap();
+    for event in all(&session) {
+        let mut draft = event.draft.clone();
+        draft.cost = Some("1".parse().unwrap());
+        dear.session("p").append(draft).unwrap();
+    }
+    dear.journal().save_view(&id("p"), "session", up_to_seq, &bytes).unwrap();
+    let parent = dear.open("p");
+    let tail = (session.seq() - up_to_seq).to_string();
+    parent.fork(id("f"), Default::default()).unwrap();
+    assert_eq!(dear.open("f").cost().inherited.to_string(), tail);
+    let spec = session::ChildSpec {
+        agent_id: "a".to_owned(),
+        task: "look".to_owned(),
+        session_id: Some(id("c")),
+        mode: Some(event::payload::ChildMode::Fork),
+        ..Default::default()
+    };
+    let child = parent.spawn_child(spec).unwrap();
+    assert_eq!(child.session.cost().inherited.to_string(), tail, "a child that is a fork");
+}
+
+#[test]
+fn few_events_are_folded_at_any_length() {
+    let world = World::new(Kept::Sqlite);
+    let session = world.session("s");
+    let mut unsaved = 0;
+    for n in 0..120 {
+        let lines = "note {\"text\":\"x\"} \n".repeat(50);
+        session.append_batch(drafts_of("s", 1 + 100 * n, &lines)).unwrap();
+        let saved_seq = saved(world.journal(), "s").map_or(0, |(up_to_seq, _)| up_to_seq);
+        unsaved = unsaved.max(session.seq() - saved_seq);
+    }
+    assert_eq!(session.seq(), 6_000);
+    assert!(unsaved <= 256 + 100, "{unsaved} events were folded by no saved state");
 }
 
 #[test]
