@@ -21,7 +21,7 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use ::search::{IndexReader, IndexSnapshot, SearchCursor, TextQuery};
-use event::{EventId, EventKey, SessionId};
+use event::{EventId, EventKey, Kind, SessionId};
 
 use crate::backlog::UnindexedEvent;
 use crate::derived::{Derived, DerivedError};
@@ -38,6 +38,10 @@ pub use query::{EventHit, Query, SearchPage};
 /// Documents with a key that one lookup reads from a shard of the index. More are not expected: a
 /// key names one exchange.
 const KEYED_MAX: usize = 50_000;
+
+/// Events that the index has not reached and a lookup by kind reads. With more, the caller reads the
+/// session.
+const UNINDEXED_MAX: u64 = 10_000;
 
 /// What search needs of a log.
 pub(crate) trait Corpus {
@@ -157,7 +161,8 @@ pub(crate) fn find_by_key(
             indexed = index.state()?.indexed;
             let terms = lineage.iter().map(|(session_id, _)| keywords::key(session_id, key));
             let reader = IndexReader::new(index);
-            let positions = reader.docs_with_any(terms.collect(), &(0..indexed + 1), KEYED_MAX)?;
+            let positions =
+                reader.docs_with_keywords(vec![terms.collect()], &(0..indexed + 1), KEYED_MAX)?;
             for position in positions {
                 // The index keeps keys as hashes, so the event decides.
                 found.extend(corpus.event_at(position)?.filter(has_key));
@@ -169,6 +174,42 @@ pub(crate) fn find_by_key(
             let Some(last) = page.last() else { return Ok(found) };
             indexed = last.position;
             found.extend(page.into_iter().filter(has_key));
+        }
+    })
+}
+
+/// The events that a session recorded itself and that have one of these kinds. `None` if the index is
+/// so far behind that reading the session is quicker.
+pub(crate) fn find_by_kind(
+    corpus: &dyn Corpus,
+    derived: &Derived,
+    session_id: &SessionId,
+    kinds: &[Kind],
+) -> Result<Option<Vec<Recorded>>, ReadError> {
+    let is_wanted = |recorded: &Recorded| {
+        recorded.event.session_id == *session_id && kinds.contains(&recorded.event.kind)
+    };
+    with_index(Some(derived), "search", |index| {
+        let index = index.expect("there is derived data");
+        let mut indexed = index.state()?.indexed;
+        if corpus.tail()?.saturating_sub(indexed) > UNINDEXED_MAX {
+            return Ok(None);
+        }
+        // The rarer list first: most segments have none of these kinds, and are left at once.
+        let lists =
+            vec![kinds.iter().map(keywords::kind).collect(), vec![keywords::session(session_id)]];
+        let ids = 0..indexed + 1;
+        let positions = IndexReader::new(index).docs_with_keywords(lists, &ids, usize::MAX)?;
+        let mut found = Vec::with_capacity(positions.len());
+        for position in positions {
+            // The index keeps names as hashes, so the event decides.
+            found.extend(corpus.event_at(position)?.filter(is_wanted));
+        }
+        loop {
+            let page = corpus.page(indexed + 1..=u64::MAX, Direction::OldestFirst)?;
+            let Some(last) = page.last() else { return Ok(Some(found)) };
+            indexed = last.position;
+            found.extend(page.into_iter().filter(is_wanted));
         }
     })
 }

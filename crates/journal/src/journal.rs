@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use event::{Draft, Event, EventId, EventKey, SessionId, Time};
+use event::{Draft, Event, EventId, EventKey, Kind, SessionId, Time};
 
 use crate::artifact::Artifacts;
 use crate::batch::{Ancestry, Batch, Receipt};
@@ -33,6 +33,9 @@ use crate::{AppendError, LineageError, OpenError, ReadError, Recorded};
 
 /// Batches of new events that a search indexes first. It scans the events that are left then.
 const BATCHES_BEFORE_SEARCH: usize = 16;
+
+/// Events of a session that are read through for some kinds. A longer session asks the index.
+const SCANNED_EVENTS_MAX: u64 = 2_000;
 
 /// A handle on a journal. Cheap to clone; all clones are the same journal.
 #[derive(Clone)]
@@ -542,6 +545,31 @@ impl Journal {
             let selection = Selection { from_seq: seq, to_seq: seq, ..Selection::all() };
             events.extend(self.events(id, selection)?.next().transpose()?);
         }
+        Ok(events)
+    }
+
+    /// Reads the events of these kinds that a session recorded itself, oldest first. In a long session
+    /// the index finds them, so that few of them cost little.
+    pub fn own_events(&self, id: &SessionId, kinds: &[Kind]) -> Result<Vec<Event>, ReadError> {
+        let info = self.stat(id)?;
+        let by_index = match self.inner.derived.as_deref() {
+            Some(derived) if info.events > SCANNED_EVENTS_MAX => {
+                match event_search::find_by_kind(&self.corpus(), derived, id, kinds) {
+                    // The index belongs to a newer program.
+                    Err(error) if error.is_newer_format() => None,
+                    found => found?,
+                }
+            }
+            _ => None,
+        };
+        let Some(found) = by_index else {
+            let own = Selection::after(info.inherited_seq).of_kinds(kinds.iter().cloned());
+            return self.events(id, own)?.collect();
+        };
+        let mut events: Vec<Event> = found.into_iter().map(|recorded| recorded.event).collect();
+        // By `seq`, not by position: what was copied for a detached fork stands at the end of the
+        // log.
+        events.sort_unstable_by_key(|event| event.seq);
         Ok(events)
     }
 

@@ -40,15 +40,15 @@ impl<'s, S: IndexStore> IndexReader<'s, S> {
         IndexReader { store }
     }
 
-    /// Documents within `ids` that have one of the keyword terms, oldest first: of each shard at
+    /// Documents within `ids` that have a keyword term of each list, oldest first: of each shard at
     /// most `limit`.
-    pub fn docs_with_any(
+    pub fn docs_with_keywords(
         &self,
-        terms: Vec<String>,
+        lists: Vec<Vec<String>>,
         ids: &Range<DocId>,
         limit: usize,
     ) -> Result<Vec<DocId>, S::Error> {
-        let query = BooleanQuery::any_of(terms);
+        let query = BooleanQuery::with_keywords(lists);
         let mut docs = Vec::new();
         for shard in self.shards()? {
             docs.extend(self.matching_docs(shard, &query, ids, Order::Oldest, limit)?);
@@ -116,7 +116,7 @@ impl<'s, S: IndexStore> IndexReader<'s, S> {
 
     /// Whether the index has a document.
     pub(crate) fn has_document(&self, id: DocId) -> Result<bool, S::Error> {
-        let any = BooleanQuery::any_of(vec![EVERY_DOCUMENT.to_owned()]);
+        let any = BooleanQuery::with_keywords(vec![vec![EVERY_DOCUMENT.to_owned()]]);
         Ok(self.count_docs(shard_of(id), &any, &(id..id + 1), 1)? > 0)
     }
 

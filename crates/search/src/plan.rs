@@ -33,8 +33,9 @@ pub(crate) enum Clause {
 }
 
 impl BooleanQuery {
-    pub(crate) fn any_of(terms: Vec<String>) -> BooleanQuery {
-        BooleanQuery::all_of(vec![Clause::AnyOf(terms)])
+    /// Asks for a term of each list.
+    pub(crate) fn with_keywords(lists: Vec<Vec<String>>) -> BooleanQuery {
+        BooleanQuery::all_of(lists.into_iter().map(Clause::AnyOf).collect())
     }
 
     fn all_of(must: Vec<Clause>) -> BooleanQuery {

@@ -10,7 +10,7 @@ use event::payload::{
     SessionParent, SessionStarted, UserPrompt,
 };
 use event::{Draft, Event, EventId, EventKey, KeyFamily, Kind, Metadata, Raw, SessionId};
-use journal::{AppendError, EventReceipt, ReadError, Selection};
+use journal::{AppendError, EventReceipt, ReadError};
 
 use crate::append::{NewSession, SessionTail};
 use crate::children::{ChildRef, ChildStep, child_step, children};
@@ -171,10 +171,13 @@ impl Session {
 
     /// The children this session asked for, by time of request, then id.
     pub fn children(&self) -> Result<Vec<ChildRun>, SessionError> {
-        let kinds = Kind::KNOWN.iter().filter(|kind| is_about_children(kind)).cloned();
-        let events = self.select(Selection::all().of_kinds(kinds))?;
-        let events = events.collect::<Result<Vec<Event>, ReadError>>()?;
-        Ok(own_children(events))
+        let kinds: Vec<Kind> =
+            Kind::KNOWN.iter().filter(|kind| is_about_children(kind)).cloned().collect();
+        match self.reader().own_events(&kinds) {
+            // The session has no event yet, so the journal does not know it.
+            Err(ReadError::SessionNotFound(_)) if self.seq() == 0 => Ok(Vec::new()),
+            events => Ok(own_children(events?)),
+        }
     }
 
     /// One child, as the log tells it.

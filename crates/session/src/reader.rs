@@ -1,6 +1,6 @@
 //! A session's log as views and rules reach into it: by number, by id, by key.
 
-use event::{Cost, Event, EventId, EventKey, SessionId};
+use event::{Cost, Event, EventId, EventKey, Kind, SessionId};
 use journal::{Events, Journal, ReadError, Selection};
 
 use crate::view::EventLog;
@@ -57,6 +57,13 @@ impl SessionReader {
         self.events(Selection { from_seq: seq, to_seq: seq, ..Selection::all() })?
             .next()
             .transpose()
+    }
+
+    /// The events of these kinds that the session recorded itself, oldest first.
+    pub(crate) fn own_events(&self, kinds: &[Kind]) -> Result<Vec<Event>, ReadError> {
+        let mut events = self.journal.own_events(&self.id, kinds)?;
+        events.retain(|event| event.seq <= self.to_seq);
+        Ok(events)
     }
 
     /// The events of a message: those between its ends that share its message id.

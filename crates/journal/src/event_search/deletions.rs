@@ -68,7 +68,7 @@ fn deleted_positions(
     // keyword.
     let term = keywords::session(session_id);
     let positions =
-        IndexReader::new(index).docs_with_any(vec![term], &(0..u64::MAX), usize::MAX)?;
+        IndexReader::new(index).docs_with_keywords(vec![vec![term]], &(0..u64::MAX), usize::MAX)?;
     let mut deleted = Vec::new();
     for position in positions {
         // The index keeps the name as a hash, which another session may share.

@@ -18,6 +18,7 @@ cases! {
     range_by_seq_is_inclusive
     ranges_by_time_hold_both_ends
     kinds_filter_events
+    own_events_of_a_kind_are_found_in_long_sessions
     filters_combine_in_both_orders
     a_reading_can_stop_anywhere
     read_sees_state_at_its_start
@@ -102,6 +103,30 @@ fn kinds_filter_events(world: World) {
     assert_eq!(of(&["weather.changed", "error"]), [3, 5]);
     assert_eq!(of(&["compaction"]), [0; 0]);
     assert_eq!(of(&[]), [1, 2, 3, 4, 5]);
+}
+
+fn own_events_of_a_kind_are_found_in_long_sessions(world: World) {
+    let asked = |name: &str, n: u64| fact(name, n, "child.requested", r#"{"child_id":"c"}"#);
+    for name in ["long", "other"] {
+        host(&world, asked(name, 9_001));
+        talk(&world, name, 2_100);
+        host(&world, asked(name, 9_002));
+    }
+    world.append(Batch::hosted().with(fork("leaf", 1, "long", 2_102))).unwrap();
+    host(&world, asked("leaf", 9_003));
+    let found = |name: &str| {
+        seqs(
+            &world.own_events(&session(name), &[Kind::ChildRequested, Kind::ChildStarted]).unwrap(),
+        )
+    };
+    // First while the index may not have reached the end, then with all of it.
+    for _ in 0..2 {
+        assert_eq!(found("long"), [1, 2_102]);
+        assert_eq!(found("leaf"), [2_104], "what is inherited was asked for by the parent");
+        while world.index().unwrap().is_some() {}
+    }
+    host(&world, asked("long", 9_004));
+    assert_eq!(found("long"), [1, 2_102, 2_103]);
 }
 
 fn filters_combine_in_both_orders(world: World) {

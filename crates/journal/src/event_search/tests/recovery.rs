@@ -105,7 +105,9 @@ fn count_documents(log: &Log) -> usize {
     let count = |connection: &rusqlite::Connection| {
         let index = SqliteIndex::new(connection);
         let any = vec![EVERY_DOCUMENT.to_owned()];
-        Ok(IndexReader::new(&index).docs_with_any(any, &(0..u64::MAX), usize::MAX)?.len())
+        Ok(IndexReader::new(&index)
+            .docs_with_keywords(vec![any], &(0..u64::MAX), usize::MAX)?
+            .len())
     };
     log.derived.read("count", count).unwrap()
 }
