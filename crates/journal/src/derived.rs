@@ -10,6 +10,7 @@
 //! Not here: what is indexed and how it is found (`event_search`, `search`), what a saved view
 //! holds (`session`).
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,9 @@ use rusqlite::{
 };
 
 use crate::file::FileIdentity;
+use crate::limit::EVENT_BYTES_MAX;
 use crate::lock::wait_for;
+use crate::store::pack::{pack, unpack};
 use crate::{OpenError, ReadError, StorageError, View, folder};
 
 /// The version of the tables, of the tokenizer and of the keyword terms. Any change to one of them
@@ -169,7 +172,8 @@ impl Derived {
                 if !exists(session_id)? {
                     continue;
                 }
-                let check = crc32fast::hash(bytes);
+                let bytes = pack_view(bytes);
+                let check = crc32fast::hash(&bytes);
                 // `up_to_seq` fits: a `seq` has 32 bits.
                 put.execute(params![session_id.as_str(), name, *up_to_seq as i64, check, bytes])?;
             }
@@ -190,7 +194,7 @@ impl Derived {
                 let bytes: Vec<u8> = row.get(2)?;
                 if crc32fast::hash(&bytes) == row.get::<_, u32>(3)? {
                     let up_to_seq = row.get::<_, i64>(1)? as u64;
-                    views.push((row.get(0)?, SavedView { up_to_seq, bytes }));
+                    views.push((row.get(0)?, SavedView { up_to_seq, bytes: unpack_view(bytes) }));
                 }
             }
             Ok(views)
@@ -217,7 +221,8 @@ impl Derived {
                 .optional()?;
             let is_whole =
                 |(view, check): &(SavedView, u32)| crc32fast::hash(&view.bytes) == *check;
-            Ok(view.filter(is_whole).map(|(view, _)| view))
+            let view = view.filter(is_whole).map(|(view, _)| view);
+            Ok(view.map(|view| SavedView { bytes: unpack_view(view.bytes), ..view }))
         });
         unless_newer(view)
     }
@@ -441,6 +446,21 @@ fn lock_file(path: &Path, wait_max: Duration) -> Result<File, StorageError> {
 /// Which file the path names now; `None` if there is none.
 fn file_identity(path: &Path) -> Result<Option<FileIdentity>, StorageError> {
     FileIdentity::from_path(path).map_err(|error| StorageError::new("look at", path, error))
+}
+
+/// Packs a view that is text, as most are. A row of more than a thousand bytes takes a page of its own
+/// in the table, and there is at least one for every session.
+fn pack_view(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.len() <= EVENT_BYTES_MAX => Cow::Owned(pack(text)),
+        _ => Cow::Borrowed(bytes),
+    }
+}
+
+/// Returns a view as it was saved. One that does not unpack was not packed: it is no text, or an
+/// earlier version saved it.
+fn unpack_view(stored: Vec<u8>) -> Vec<u8> {
+    unpack(&stored, |text| text.as_bytes().to_vec()).unwrap_or(stored)
 }
 
 /// Views only save time: under the file of a newer program there are none, which is no error.

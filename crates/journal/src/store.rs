@@ -8,7 +8,7 @@ pub(crate) mod memory; // in memory, for tests and replays
 pub(crate) mod sqlite; // one database file
 pub(crate) mod files; // JSON lines, one file per session
 pub(crate) mod catalogue; // the SQLite database that both disk stores share
-mod pack; // compression of texts
+pub(crate) mod pack; // compression of texts
 mod quarantine; // damaged data, out of the way and kept
 
 use std::path::Path;

@@ -28,6 +28,53 @@ fn save(derived: &Derived, session_id: &str) {
 }
 
 #[test]
+fn small_views_share_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let derived = Derived::open(&dir.path().join("derived.db")).unwrap();
+    let pages = || {
+        let count = |connection: &Connection| {
+            Ok(connection.pragma_query_value(None, "page_count", |row| row.get::<_, u32>(0))?)
+        };
+        derived.read("count pages of", count).unwrap()
+    };
+    let before = pages();
+    for number in 0..100 {
+        let session_id = SessionId::new(format!("claude:{number}")).unwrap();
+        // About as long as the facts of a session with one prompt.
+        let fields = (0..40).map(|field| format!("\"field{field}\":{{\"count\":{number}}}"));
+        let json = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
+        let view = View { session_id: &session_id, up_to_seq: 1, bytes: json.as_bytes() };
+        derived.put_views("facts", &[view], &|_| Ok(true)).unwrap();
+        assert_eq!(derived.view(&session_id, "facts").unwrap().unwrap().bytes, json.as_bytes());
+    }
+    let added = pages() - before;
+    assert!(added < 30, "{added} pages for 100 views");
+}
+
+#[test]
+fn views_that_are_not_packed_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let derived = Derived::open(&dir.path().join("derived.db")).unwrap();
+    let session_id = SessionId::new("claude:a").unwrap();
+    let read = || derived.view(&session_id, "facts").unwrap().unwrap().bytes;
+    // No text, whatever it begins with.
+    for first in 0..=255 {
+        let bytes = [first, 0xff, 0xfe, 0];
+        let view = View { session_id: &session_id, up_to_seq: 1, bytes: &bytes };
+        derived.put_views("facts", &[view], &|_| Ok(true)).unwrap();
+        assert_eq!(read(), bytes);
+    }
+    // As an earlier version saved it.
+    let (json, check) = ("{\"version\":1}", crc32fast::hash(b"{\"version\":1}"));
+    let put = |tx: &Transaction<'_>| {
+        let row = params![json.as_bytes(), check];
+        Ok(tx.execute("UPDATE views SET bytes = ?1, bytes_check = ?2", row)?)
+    };
+    derived.write("save views in", put).unwrap();
+    assert_eq!(read(), json.as_bytes());
+}
+
+#[test]
 fn replaced_file_is_used_by_all() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("derived.db");
