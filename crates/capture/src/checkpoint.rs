@@ -209,6 +209,12 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
         #[serde(default)]
         threads: BTreeMap<String, serde::de::IgnoredAny>,
     }
+    // Inside a JSON string quotes are escaped, so these bytes can only be a field and its value.
+    let is_missing = |checkpoint: &str| checkpoint.contains("\"is_missing\":true");
+    // While no agent has deleted a file, no checkpoint is parsed.
+    if !sources.iter().any(|(_, checkpoint)| is_missing(checkpoint)) {
+        return BTreeSet::new();
+    }
     let mut gone = BTreeSet::new();
     let mut there = BTreeSet::new();
     for (key, checkpoint) in sources {

@@ -10,21 +10,28 @@ use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, SpendingFilter};
 
 use crate::answers;
-use views::{SavedViews, ViewCache};
+use views::{SavedViews, ViewCache, load_current};
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-/// Makes lists of sessions. Prices and missing files are read once for all of them.
+/// Sessions of which the facts are loaded one by one. For a longer list all saved facts are read at
+/// once, which is quicker than as many lookups.
+const LOOKUPS_MAX: usize = 64;
+
+/// Makes lists of sessions. Prices and missing files are read once for all of them, and only if a
+/// session is listed.
 pub struct Listing<'a> {
     journal: &'a Journal,
     facts: FactsSource<'a>,
     prices: PriceTable,
-    without_source: Arc<BTreeSet<SessionId>>,
+    without_source: Option<Arc<BTreeSet<SessionId>>>,
 }
 
 /// Where the facts of sessions come from.
 enum FactsSource<'a> {
+    /// The saved facts of each session that is listed.
+    Lookup,
     /// All saved facts, loaded at once.
     Saved(SavedViews<Facts>),
     /// A cache of the sessions requested before.
@@ -43,11 +50,10 @@ pub enum ListingError {
 }
 
 impl<'a> Listing<'a> {
-    /// For lists of all sessions, or most of them.
+    /// For lists of any length: a short one costs what its sessions cost.
     pub fn load(journal: &'a Journal) -> Result<Listing<'a>, ListingError> {
-        let facts = FactsSource::Saved(SavedViews::load(journal)?);
-        let without_source = Arc::new(without_source(journal)?);
-        Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
+        let facts = FactsSource::Lookup;
+        Ok(Listing { journal, facts, prices: prices(journal)?, without_source: None })
     }
 
     /// For one page of sessions: costs what the page costs, however many sessions there are. The
@@ -58,19 +64,31 @@ impl<'a> Listing<'a> {
         without_source: Arc<BTreeSet<SessionId>>,
     ) -> Result<Listing<'a>, ListingError> {
         let facts = FactsSource::Held(held);
+        let without_source = Some(without_source);
         Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
     }
 
     /// Converts these sessions, each up to its last event.
     pub fn list(&mut self, sessions: &[SessionInfo]) -> Result<Vec<wire::Session>, ReadError> {
+        if sessions.is_empty() {
+            return Ok(Vec::new());
+        }
+        if matches!(self.facts, FactsSource::Lookup) && sessions.len() > LOOKUPS_MAX {
+            self.facts = FactsSource::Saved(SavedViews::load(self.journal)?);
+        }
+        let without_source = match &self.without_source {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.without_source.insert(Arc::new(without_source(self.journal)?))),
+        };
         let mut shapes = Vec::with_capacity(sessions.len());
         for info in sessions {
             let facts = match &mut self.facts {
+                FactsSource::Lookup => Arc::new(load_current(self.journal, info)?),
                 FactsSource::Saved(saved) => Arc::new(saved.take(self.journal, info)?),
                 FactsSource::Held(held) => held.get(self.journal, info)?,
             };
             let shape = answers::session(info, &facts, &self.prices);
-            let source_missing = Some(self.without_source.contains(&info.id));
+            let source_missing = Some(without_source.contains(&info.id));
             shapes.push(wire::Session { source_missing, ..shape });
         }
         Ok(shapes)
