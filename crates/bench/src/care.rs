@@ -72,7 +72,7 @@ impl Activity {
 }
 
 /// The number behind a name in one of the system's lists.
-fn read_field(file: &Path, name: &str) -> Option<u64> {
+pub(crate) fn read_field(file: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()

@@ -16,6 +16,7 @@ mod reading; // reading, replaying, following
 mod view; // effective histories
 mod fork; // forks and generations
 mod search; // words in a journal that has grown
+mod look; // opening and listing what has grown
 mod care; // rest, memory, opening after a crash
 mod scribe; // agents that write
 mod live; // what follows them
@@ -73,6 +74,7 @@ const GROUPS: &[(&str, Measure)] = &[
     ("fork", fork::measure),
     ("growth", growth::measure),
     ("search", search::measure),
+    ("look", look::measure),
     ("care", care::measure),
     ("live", live::measure),
     ("serve", serve::measure),
