@@ -165,7 +165,12 @@ pub fn explained(of: &SessionStatus) -> wire::Status {
 /// What a session needs from the user, and the commands that help.
 fn attention(status: &SessionStatus) -> Option<wire::Attention> {
     let attention = status.attention.as_ref()?;
+    let is_concluded = status.state.likely_request().is_some();
     let can: &[&str] = match attention.want {
+        // Hooks would tell for what it asks, and when it is answered.
+        AttentionKind::RiskyApproval | AttentionKind::Approval if is_concluded => {
+            &["approvals", "show", "explain", "hooks"]
+        }
         AttentionKind::RiskyApproval | AttentionKind::Approval => &["approvals", "show", "explain"],
         AttentionKind::Question => &["show", "resume", "explain"],
         AttentionKind::Failed => &["show", "resume", "seen"],

@@ -33,4 +33,4 @@ pub use instance::{InstanceError, RunningDaemon, socket};
 pub use log::{Echo, LogFilter, LogFilterError};
 pub use publish::RequestsError;
 pub use settings::{Settings, SettingsError, Switches};
-pub use status::{ApprovalFilter, SessionStatus, StatusTracker, approvals};
+pub use status::{ApprovalFilter, FROM_TRANSCRIPT, SessionStatus, StatusTracker, approvals};

@@ -5,7 +5,7 @@ mod service; // keeps the statuses of all sessions current while they are watche
 mod changes; // which statuses have changed, for readers that follow them
 mod approvals; // requests for approval
 
-pub use approvals::{ApprovalFilter, approvals};
+pub use approvals::{ApprovalFilter, FROM_TRANSCRIPT, approvals};
 pub(crate) use changes::{AssessedStatus, ChangesCursor};
 pub(crate) use service::{BoardWatch, StatusService, StatusThread};
 pub use tracker::{SessionStatus, StatusTracker};

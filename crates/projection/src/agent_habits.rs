@@ -3,6 +3,8 @@
 //! A new agent, or a new version that ends its turns in another way, is a change of these tables
 //! and of no code.
 
+use event::Raw;
+
 /// How an agent ends its turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TurnHabits {
@@ -67,6 +69,57 @@ impl TurnHabits {
     pub(crate) fn is_stop_word(&self, word: &str) -> bool {
         self.stop_words.contains(&word)
     }
+}
+
+/// How an agent asks its user for approvals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ApprovalHabit {
+    /// It asks for none.
+    Never,
+    /// Its records have every request, and when it was decided.
+    Recorded,
+    /// Its records do not tell that it asks: a call without a result may run or wait.
+    Hidden,
+}
+
+/// The agents that do not hide their requests for approval.
+const APPROVAL_HABITS: &[(&str, ApprovalHabit)] = &[
+    ("copilot", ApprovalHabit::Recorded),
+    ("hansard", ApprovalHabit::Recorded),
+    ("pi", ApprovalHabit::Never),
+];
+
+impl ApprovalHabit {
+    pub(crate) fn for_provider(provider: &str) -> ApprovalHabit {
+        let known = APPROVAL_HABITS.iter().find(|(name, _)| *name == provider);
+        known.map_or(ApprovalHabit::Hidden, |(_, habit)| *habit)
+    }
+}
+
+/// Permission modes, as agents name them, in which the user is asked for nothing.
+const UNASKED_MODES: &[&str] = &["bypassPermissions", "dontAsk", "never", "yolo"];
+
+/// Whether the user is asked for approvals in this mode. An unknown mode may ask.
+pub(crate) fn asks_in_mode(permission_mode: Option<&str>) -> bool {
+    permission_mode.is_none_or(|mode| !UNASKED_MODES.contains(&mode))
+}
+
+/// What stands in the input of a call that has to be allowed before it runs: agent, member, value.
+const ESCALATIONS: &[(&str, &str, &str)] = &[
+    ("codex", "sandbox_permissions", r#""require_escalated""#),
+    ("codex", "with_escalated_permissions", "true"),
+];
+
+/// Whether a call says itself that it has to be allowed before it runs.
+pub(crate) fn is_escalated(provider: &str, input: &Raw) -> bool {
+    // A program that the model wrote names the member of the call inside it.
+    let program = input.text();
+    ESCALATIONS.iter().filter(|(agent, ..)| *agent == provider).any(|(_, member, value)| {
+        match &program {
+            Some(program) => program.contains(member) && program.contains(value),
+            None => input.field(member).is_some_and(|found| found.json == *value),
+        }
+    })
 }
 
 /// Entry points, as agents name them in their files, with which a program runs the agent and no

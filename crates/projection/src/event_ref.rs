@@ -29,10 +29,14 @@ impl EventRef {
 
     /// The same reference with less confidence, for a conclusion that the event does not state.
     pub(crate) fn at_most_medium(self) -> EventRef {
-        let confidence = match self.confidence {
-            Confidence::High => Confidence::Medium,
-            lower => lower,
-        };
-        EventRef { confidence, ..self }
+        EventRef { confidence: at_most_medium(self.confidence), ..self }
+    }
+}
+
+/// The confidence of what is only concluded.
+pub(crate) fn at_most_medium(confidence: Confidence) -> Confidence {
+    match confidence {
+        Confidence::High => Confidence::Medium,
+        lower => lower,
     }
 }

@@ -36,6 +36,11 @@ impl Risk {
         }
     }
 
+    /// Whether what is done cannot be taken back, is seen by others, or opens doors.
+    pub(crate) fn is_grave(self) -> bool {
+        self <= Risk::Secrets
+    }
+
     /// The worst that a call might do.
     pub fn from_call(tool: &str, input: &Raw) -> Risk {
         // The raw JSON is searched: a secret's name may stand in any field of any tool.

@@ -32,6 +32,7 @@ pub struct Approval {
     pub decision: Option<String>,
     /// How the answer reached the agent, if it came from here.
     pub delivered: Cow<'static, str>,
+    /// Where the request was seen; `from the transcript` if it is concluded from an open call.
     pub source: String,
     pub confidence: String,
 }

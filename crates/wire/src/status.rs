@@ -59,7 +59,7 @@ pub struct Attention {
     pub since: Time,
     /// `high`, `medium` or `low`.
     pub confidence: String,
-    /// Commands that help: `approvals`, `explain`, `resume`, `seen`, `show`.
+    /// Commands that help: `approvals`, `explain`, `hooks`, `resume`, `seen`, `show`.
     pub can: Vec<Cow<'static, str>>,
 }
 

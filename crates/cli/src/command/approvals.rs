@@ -2,6 +2,7 @@
 
 use capture::argument;
 use clap::Args;
+use daemon::FROM_TRANSCRIPT;
 use event::{Raw, Time};
 use wire::Approval;
 
@@ -33,6 +34,20 @@ impl ApprovalsArgs {
         if pending.is_empty() {
             output.note("no approvals are pending");
         }
+        let mut concluded: Vec<&str> = pending
+            .iter()
+            .filter(|approval| approval.source == FROM_TRANSCRIPT)
+            .map(|approval| approval.provider.as_str())
+            .collect();
+        concluded.sort_unstable();
+        concluded.dedup();
+        if !concluded.is_empty() {
+            let agents = concluded.join(" ");
+            output.note(format!(
+                "what is marked `{FROM_TRANSCRIPT}` is concluded from an open call; hooks tell it \
+                 for certain: `hansard hooks install {agents}`"
+            ));
+        }
         Ok(Completion::Success)
     }
 }
@@ -52,8 +67,10 @@ fn print_approval(asked: &Approval, now: Time, output: &mut CliOutput) -> Result
     let input = asked.input.as_deref().map(Raw::from);
     let command = input.as_ref().and_then(|input| argument(input, "command"));
     let what = command.or_else(|| input.map(|input| input.get().to_owned()));
+    let is_concluded = asked.source == FROM_TRANSCRIPT;
+    let mark = if is_concluded { format!(" ({FROM_TRANSCRIPT})") } else { String::new() };
     let what = match what {
-        Some(what) => format!("{}: {what}", asked.tool),
+        Some(what) => format!("{}{mark}: {what}", asked.tool),
         None => {
             let action = asked.action.as_deref().unwrap_or("asks for permission");
             format!("command unknown: {action}")

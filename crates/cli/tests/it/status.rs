@@ -64,18 +64,27 @@ fn session_waiting_for_approval_needs_you() {
     assert_eq!(status["pid"], std::process::id());
     assert_eq!(status["evidence"][0]["source"], "registry");
     assert_eq!(world.run(&["statusline"]).stdout, "1 needs you\n");
-    assert_eq!(status["summary"]["current"], "waits for approval, perhaps to run npm test");
+    assert_eq!(
+        status["summary"]["current"],
+        "waits for approval, from the transcript: run npm test"
+    );
     let prompt = status["summary"]["last_prompt"].as_str().unwrap();
     assert!(prompt.starts_with("Build it with [redacted:aws_access_key_id:"), "{prompt}");
     let said = world.run(&["status"]);
     assert!(said.stdout.starts_with("needs you (1)\n  claude    app"), "{said}");
-    // That it asks is known; what it asks for is not.
+    // That it asks is known; what it asks for is concluded from the open call.
     let asked = lines(&world.run(&["--json", "approvals"])).remove(0);
-    assert_eq!((&asked["state"], &asked["input"]), (&json!("pending"), &json!(null)));
-    assert_eq!((&asked["source"], &asked["risk"]), (&json!("registry"), &json!(null)));
-    let said = world.run(&["approvals"]).stdout;
-    let what = "  command unknown: waits for approval, perhaps to run npm test\n";
-    assert!(said.ends_with(what), "{said}");
+    assert_eq!(
+        (&asked["state"], &asked["input"]["command"]),
+        (&json!("pending"), &json!("npm test"))
+    );
+    assert_eq!(
+        (&asked["source"], &asked["risk"]),
+        (&json!("from the transcript"), &json!("write"))
+    );
+    let said = world.run(&["approvals"]);
+    assert!(said.stdout.ends_with("  Bash (from the transcript): npm test\n"), "{said}");
+    assert!(said.stderr.contains("`hansard hooks install claude`"), "{said}");
     register(&world, "11112222", "busy");
     assert_eq!(world.run(&["approvals"]).stdout, "");
 }

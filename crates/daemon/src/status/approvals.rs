@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use event::payload::{ApprovalCanceled, ApprovalRequested, ApprovalResolved};
-use event::{Event, Kind, Raw};
+use event::payload::{ApprovalCanceled, ApprovalRequested, ApprovalResolved, ToolCall};
+use event::{Confidence, Event, Kind, Raw};
 use journal::{Journal, ReadError, Selection};
 use projection::Risk;
 use projection::status::Status;
@@ -17,6 +17,9 @@ use super::tracker::SessionStatus;
 
 /// Events read of one session, the newest first. Older requests are not listed.
 const EVENTS_MAX: usize = 200;
+
+/// The source of a request that no event tells: it is concluded from an open call.
+pub const FROM_TRANSCRIPT: &str = "from the transcript";
 
 /// Which requests for approval are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +41,8 @@ pub fn approvals(
     // The events of a session that waits for nothing need not be read.
     for status in statuses.iter().filter(|status| which == ApprovalFilter::All || may_wait(status))
     {
-        // No event, so no tool call to rate: an unknown risk sorts before all known ones.
-        asked.extend(request_without_event(status).map(|approval| (None, approval)));
+        // Where no call is open there is none to rate: an unknown risk sorts before all known ones.
+        asked.extend(request_without_event(journal, status)?);
         asked.extend(requests_in(journal, status)?);
     }
     match which {
@@ -53,16 +56,21 @@ pub fn approvals(
     Ok(asked.into_iter().map(|(_, approval)| approval).collect())
 }
 
-/// The request of a session that waits for approval, but has no event that says for what.
-fn request_without_event(status: &SessionStatus) -> Option<wire::Approval> {
+/// The request of a session that waits for approval, but has no event that says for what. The open
+/// call in its transcript is probably what it asks for.
+fn request_without_event(
+    journal: &Journal,
+    status: &SessionStatus,
+) -> Result<Option<(Option<Risk>, wire::Approval)>, ReadError> {
     let SessionStatus { info, verdict, summary, .. } = status;
     // An event says more than the registry; two entries for one request would confuse.
     let is_known = !verdict.pending_approvals.is_empty();
     let evidence = verdict
         .evidence
         .first()
-        .filter(|evidence| evidence.says == Status::WaitingApproval && !is_known)?;
-    Some(wire::Approval {
+        .filter(|evidence| evidence.says == Status::WaitingApproval && !is_known);
+    let Some(evidence) = evidence else { return Ok(None) };
+    let approval = wire::Approval {
         // The agent gives no id here. Source, session and time are the same at each look.
         id: format!("{}:{}@{}", evidence.source, info.id, evidence.at),
         session_id: info.id.clone(),
@@ -79,7 +87,23 @@ fn request_without_event(status: &SessionStatus) -> Option<wire::Approval> {
         delivered: "none".into(),
         source: evidence.source.clone(),
         confidence: evidence.confidence.to_string(),
-    })
+    };
+    let call = match status.state.likely_request() {
+        Some(id) => journal.event(&info.id, id)?.readable::<ToolCall>(),
+        None => None,
+    };
+    let Some(call) = call else { return Ok(Some((None, approval))) };
+    let risk = Risk::from_call(&call.tool, &call.input);
+    let approval = wire::Approval {
+        tool: call.tool,
+        input: RawValue::from_string(call.input.get().to_owned()).ok(),
+        risk: Some(risk.as_str().to_owned()),
+        source: FROM_TRANSCRIPT.to_owned(),
+        // Several calls may be open, and which of them is asked about is not told.
+        confidence: Confidence::Medium.to_string(),
+        ..approval
+    };
+    Ok(Some((Some(risk), approval)))
 }
 
 /// The requests of one session, the newest first.

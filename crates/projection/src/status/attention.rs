@@ -79,7 +79,10 @@ pub fn attention(
     match (verdict.status, verdict.reason) {
         // One risky approval among several makes the whole wait risky.
         (Status::WaitingApproval, _) => {
-            let is_risky = state.approvals.iter().any(|asked| asked.is_risky());
+            let is_risky = match state.approvals.is_empty() {
+                true => state.likely_asked().is_some_and(|call| call.is_risky()),
+                false => state.approvals.iter().any(|asked| asked.is_risky()),
+            };
             let want =
                 if is_risky { AttentionKind::RiskyApproval } else { AttentionKind::Approval };
             Some(told(want, verdict.since))

@@ -8,6 +8,7 @@ use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
 use super::work::{CallAction, cut_spoken};
+use crate::agent_habits::is_escalated;
 use crate::event_ref::EventRef;
 use crate::excerpt;
 use crate::id_hash::IdHash;
@@ -46,6 +47,10 @@ pub(super) struct PendingCall {
     tool: IdHash,
     given: IdHash,
     pub(super) doing: CallAction,
+    /// What might come of it.
+    pub(super) risk: Risk,
+    /// It says itself that it has to be allowed before it runs.
+    pub(super) is_escalated: bool,
     pub(super) event: EventRef,
 }
 
@@ -96,7 +101,7 @@ impl PendingQuestion {
 
     /// Whether what is asked for cannot be taken back, or is seen by others.
     pub(super) fn is_risky(&self) -> bool {
-        self.risk <= Risk::Secrets
+        self.risk.is_grave()
     }
 
     /// Whether nothing at all is said of the call.
@@ -117,8 +122,14 @@ impl PendingCall {
             tool: IdHash::from_id(tool),
             given: hash_input(input),
             doing: CallAction::from_call(tool, input),
+            risk: Risk::from_call(tool, input),
+            is_escalated: is_escalated(&event.provider, input),
             event: EventRef::from_event(event),
         }
+    }
+
+    pub(super) fn is_risky(&self) -> bool {
+        self.risk.is_grave()
     }
 
     pub(super) fn is_same_tool(&self, other: &PendingCall) -> bool {

@@ -6,16 +6,16 @@
 
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantMessage, ErrorRaised,
-    ExternalInput, InputStatus, ModelWords, Note, SessionMode, SessionStarted, StopReason,
-    ToolCall, ToolResult, TurnCompleted, UserPrompt,
+    ExternalInput, InputStatus, ModelWords, Note, SessionMode, SessionStarted, SettingsChanged,
+    StopReason, ToolCall, ToolResult, TurnCompleted, UserPrompt,
 };
-use event::{Event, EventId, Kind, Time};
+use event::{Event, EventId, Kind, Source, Time};
 use serde::{Deserialize, Serialize};
 
 use super::pending::{PendingCall, PendingQuestion};
 use super::work::RecentWork;
 use super::{Reason, Status};
-use crate::agent_habits::is_headless;
+use crate::agent_habits::{ApprovalHabit, TurnHabits, asks_in_mode, is_headless};
 use crate::event_ref::EventRef;
 use crate::id_hash::IdHash;
 use crate::projection::Projection;
@@ -56,6 +56,11 @@ pub struct StatusState {
     /// The end of the last turn, if it counted background work that goes on.
     background_count: Option<EventRef>,
     pub(super) exit: Option<EventRef>,
+    /// The agent, as events name it.
+    provider: String,
+    permission_mode: Option<String>,
+    /// Hooks have told an event since the session started last, so that they tell approvals, too.
+    hears_hooks: bool,
     /// A program runs the agent; no user sits at it.
     pub(super) is_headless: bool,
     /// It works for another session.
@@ -101,6 +106,9 @@ impl Default for StatusState {
             background_work: RingBuffer::default(),
             background_count: None,
             exit: None,
+            provider: String::new(),
+            permission_mode: None,
+            hears_hooks: false,
             is_headless: false,
             is_child: false,
             seen_at: None,
@@ -136,7 +144,7 @@ impl Projection for StatusState {
 }
 
 impl StatusState {
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
 
     /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
     /// and an event that was applied before, does nothing.
@@ -149,6 +157,9 @@ impl StatusState {
         if event.fork_origin().is_some() {
             return TurnChange::UNRELATED;
         }
+        if self.provider.is_empty() {
+            self.provider.clone_from(&event.provider);
+        }
         // The history holds what events changed. What only the clock changes is found when it is
         // asked for.
         let before = self.status();
@@ -156,6 +167,8 @@ impl StatusState {
             EventNovelty::Again => self.apply_amendment(event),
             EventNovelty::First | EventNovelty::Mended(_) => self.apply_news(event),
         };
+        // After the event itself: a start forgets the hooks of the process before.
+        self.hears_hooks |= event.source == Source::Hook;
         let (status, reason) = self.status();
         if before != (status, reason) {
             let change = StatusChange { at: event.created_at, status, reason, event_id: event.id };
@@ -181,6 +194,49 @@ impl StatusState {
         !self.approvals.is_empty() || !self.questions.is_empty()
     }
 
+    /// The call that the user is probably asked about, if no event says for what: the one that says
+    /// itself that it has to be allowed, else the riskiest.
+    pub(super) fn likely_asked(&self) -> Option<&PendingCall> {
+        let is_question = |call: &PendingCall| {
+            self.questions.iter().any(|question| question.call == Some(call.id))
+        };
+        let calls = self.calls.iter().filter(|call| !is_question(call));
+        // `Risk` has the worst first, and of equals the oldest call is asked about first.
+        calls.min_by_key(|call| (!call.is_escalated, call.risk))
+    }
+
+    /// The event of the call that the user is probably asked about, if no event says for what.
+    pub fn likely_request(&self) -> Option<EventId> {
+        self.likely_asked().filter(|_| self.approvals.is_empty()).map(|call| call.event.event_id)
+    }
+
+    /// The first call that says itself that it has to be allowed, where neither a record nor a hook
+    /// would tell that the user is asked.
+    pub(super) fn escalated_call(&self) -> Option<&PendingCall> {
+        let is_asked = !self.is_headless && !self.hears_hooks && self.hides_approvals();
+        self.calls.iter().find(|call| is_asked && call.is_escalated)
+    }
+
+    /// Whether the only thing that the user can be asked for now is the answer to a question.
+    pub(super) fn has_only_questions(&self) -> bool {
+        !self.questions.is_empty() && self.approvals.is_empty() && self.likely_asked().is_none()
+    }
+
+    /// Whether the open turn may wait for the user, or be over, without anything that tells it.
+    pub(super) fn may_wait_unseen(&self) -> bool {
+        if self.is_headless || self.hears_hooks {
+            return false;
+        }
+        let hides_ends = !TurnHabits::for_provider(&self.provider).tells_ends;
+        hides_ends || !self.calls.is_empty() && self.hides_approvals()
+    }
+
+    /// Whether the agent may ask for an approval that its records do not have.
+    fn hides_approvals(&self) -> bool {
+        ApprovalHabit::for_provider(&self.provider) == ApprovalHabit::Hidden
+            && asks_in_mode(self.permission_mode.as_deref())
+    }
+
     /// The changes of status that followed from events, the oldest first.
     pub fn history(&self) -> impl Iterator<Item = &StatusChange> {
         self.history.iter()
@@ -194,6 +250,9 @@ impl StatusState {
         }
         // No user can answer a headless run, so it never waits. Its hooks ask all the same.
         if !self.is_headless && !self.approvals.is_empty() {
+            return (Status::WaitingApproval, Reason::Permission);
+        }
+        if self.escalated_call().is_some() {
             return (Status::WaitingApproval, Reason::Permission);
         }
         if !self.is_headless && !self.questions.is_empty() {
@@ -280,6 +339,11 @@ impl StatusState {
             Kind::ApprovalRequested => self.apply_question(event, change),
             Kind::ApprovalResolved | Kind::ApprovalCanceled => self.apply_decision(event),
             Kind::ExternalInput => self.question(event),
+            Kind::SettingsChanged => {
+                self.note_activity(event);
+                let changed = event.readable::<SettingsChanged>().unwrap_or_default();
+                self.permission_mode = changed.permission_mode.or(self.permission_mode.take());
+            }
             // What keeps a turn busy without a word of the model.
             Kind::Retry => {
                 // `apply_work` clears the retry, so it is set afterwards.
@@ -339,6 +403,8 @@ impl StatusState {
         if let Some(entry_point) = &started.entry_point {
             self.is_headless = is_headless(entry_point);
         }
+        self.permission_mode = started.permission_mode.or(self.permission_mode.take());
+        self.hears_hooks = false;
         self.is_child |= started.mode == Some(SessionMode::Child);
         self.forget_turn();
         self.clear_background();

@@ -74,8 +74,10 @@ fn current_text(state: &StatusState, verdict: &Verdict) -> String {
 
 fn approval(state: &StatusState) -> String {
     let Some(asked) = state.approvals.front() else {
-        return match state.calls.back() {
-            Some(call) => format!("waits for approval, perhaps to {}", call.doing.infinitive()),
+        return match state.likely_asked() {
+            Some(call) => {
+                format!("waits for approval, from the transcript: {}", call.doing.infinitive())
+            }
             None => "waits for approval".to_owned(),
         };
     };

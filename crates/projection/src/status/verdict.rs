@@ -13,7 +13,7 @@ use super::pending::PendingQuestion;
 use super::process_evidence::{Life, ProcessEvidence, Registry, RegistryWord};
 use super::state::StatusState;
 use super::{Evidence, Overruled, Reason, Status, Verdict};
-use crate::event_ref::EventRef;
+use crate::event_ref::{EventRef, at_most_medium};
 use crate::turn_machine::{TurnEnd, TurnState};
 
 /// Quiet time after which a session that is ready for a prompt is idle.
@@ -61,11 +61,12 @@ pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) 
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
     // Without a known time every wait counts from `now` itself, so no later time can be named.
     let Some(last_at) = last_sign_at(state, observed) else { return Some(now) };
-    // Every wait is counted from one of three times: the last activity, the end of the turn, and
-    // the last update of the registry. Their cross product is a superset of all changes.
+    // Every wait is counted from one of four times: the last activity, the end of the turn, the
+    // last update of the registry, and the beginning of a compaction. Their cross product is a superset of all changes.
     let ended_at = state.turn.end().map(|end| end.by.at);
     let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
-    let begun = [Some(last_at), ended_at, registered_at].into_iter().flatten();
+    let compacting_at = state.compacting.as_ref().map(|compacting| compacting.at);
+    let begun = [Some(last_at), ended_at, registered_at, compacting_at].into_iter().flatten();
     let over = begun.flat_map(|from| WAITS.map(|secs| add_secs(from, secs)));
     over.filter(|over| *over > now).min()
 }
@@ -209,6 +210,12 @@ impl<'a> VerdictBuilder<'a> {
                 None => self.add_evidence(evidence),
             }
         }
+        if let Some(call) = self.state.escalated_call() {
+            let what = "a call says that it has to be allowed, and has no result";
+            let sign = call.event.clone().at_most_medium();
+            let (says, reason) = (Status::WaitingApproval, Reason::Permission);
+            self.add_evidence(self.event_evidence(&sign, says, reason, what));
+        }
         self.registry_says(
             RegistryWord::Permission,
             Status::WaitingApproval,
@@ -244,7 +251,7 @@ impl<'a> VerdictBuilder<'a> {
         // The registry knows an answer before any record does: agents record a decision when the
         // call is done. An older entry proves nothing, except against a guess from the screen.
         let registry = self.registry().filter(|registry| registry.word.is_some())?;
-        if registry.word == Some(word) {
+        if self.registry_word() == Some(word) {
             return None;
         }
         if asked.event.confidence == Confidence::Low {
@@ -290,6 +297,10 @@ impl<'a> VerdictBuilder<'a> {
             let what = "it compacts its history";
             let evidence =
                 self.event_evidence(compacting, Status::Running, Reason::Compaction, what);
+            // A compaction that was stopped or had nothing to do leaves no record.
+            if secs_between(compacting.at, self.now) >= DOUBTED_SECS {
+                return self.overrule(evidence, "no end of it was heard for ten minutes");
+            }
             self.open_turn(evidence);
         }
     }
@@ -302,6 +313,10 @@ impl<'a> VerdictBuilder<'a> {
         let idle = self.registry().filter(|registry| registry.word == Some(RegistryWord::Idle));
         if idle.is_some_and(|registry| registry.updated_at >= self.last_sign_at()) {
             return self.overrule(evidence, "the agent says that it is ready");
+        }
+        let is_unseen = self.state.may_wait_unseen();
+        if is_unseen {
+            evidence.confidence = at_most_medium(evidence.confidence);
         }
         // A long build may write nothing for an hour. So a turn is doubted only while it is unknown
         // whether its process lives.
@@ -322,7 +337,11 @@ impl<'a> VerdictBuilder<'a> {
             for call in self.state.calls.iter().rev().take(1) {
                 let what = "a tool runs, and its process lives";
                 let reason = self.state.running_reason();
-                self.add_evidence(self.event_evidence(&call.event, Status::Running, reason, what));
+                let mut runs = self.event_evidence(&call.event, Status::Running, reason, what);
+                if is_unseen {
+                    runs.confidence = at_most_medium(runs.confidence);
+                }
+                self.add_evidence(runs);
             }
         }
     }
@@ -462,10 +481,21 @@ impl<'a> VerdictBuilder<'a> {
         what: &str,
     ) -> Option<Evidence> {
         // Without a proven process the file may have been left by a killed agent.
-        let registry = self.registry().filter(|registry| registry.word == Some(word))?;
+        let registry = self.registry().filter(|_| self.registry_word() == Some(word))?;
         let confidence = confidence(self.life == Life::Alive);
         let what = format!("{what} ({})", registry.path);
         Some(self.outside_evidence(says, reason, what, "registry", confidence, registry.updated_at))
+    }
+
+    /// What the agent's own list says. Some versions have one word for every dialog, so that a
+    /// permission is a question where nothing else can be asked for.
+    fn registry_word(&self) -> Option<RegistryWord> {
+        match self.registry()?.word? {
+            RegistryWord::Permission if self.state.has_only_questions() => {
+                Some(RegistryWord::Question)
+            }
+            word => Some(word),
+        }
     }
 
     /// The agent's own list, unless its process is gone and left it behind.

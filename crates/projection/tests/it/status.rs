@@ -214,6 +214,99 @@ fn a_call_without_a_result_is_no_approval() {
 }
 
 #[test]
+fn escalated_call_waits_for_approval() {
+    let escalated = json!({"cmd": "touch x", "sandbox_permissions": "require_escalated"});
+    let case = |mode: &str| {
+        let mode = json!({"permission_mode": mode});
+        Case::prompted().add("settings.changed", mode).call("exec_command", escalated.clone())
+    };
+    let asks = case("on-request").of("codex").process(Life::Alive);
+    let asks = asks.check(5, Status::WaitingApproval, Reason::Permission);
+    assert_eq!(asks.verdict(5).confidence, Confidence::Medium);
+    let result = json!({"call_id": "c4", "outcome": "ok"});
+    asks.add("tool.result", result).of("codex").check(5, Status::Running, Reason::Turn);
+    case("never").of("codex").check(5, Status::Running, Reason::Turn);
+    let program = format!("await tools.exec_command({escalated});");
+    let program = Case::prompted().call("exec", json!(program)).of("codex");
+    program.check(5, Status::WaitingApproval, Reason::Permission);
+    // Hooks would have told that the user is asked.
+    let hooked = case("on-request").add("tool.started", json!({"call_id": "c0", "tool": "x"}));
+    let hooked = hooked.by(Source::Hook, Confidence::High);
+    hooked.of("codex").check(5, Status::Running, Reason::Turn);
+}
+
+#[test]
+fn open_call_in_an_asking_mode_is_never_sure() {
+    let case = |provider: &str, mode: &str| {
+        let mode = json!({"permission_mode": mode});
+        let case = Case::prompted().add("settings.changed", mode);
+        case.call("Bash", json!({"command": "make"})).of(provider).process(Life::Alive)
+    };
+    let confidence = |case: Case| {
+        let verdict = case.check(5, Status::Running, Reason::Turn).verdict(5);
+        let all = verdict.evidence.iter().map(|evidence| &evidence.confidence);
+        assert!(all.clone().all(|confidence| *confidence == verdict.confidence), "{verdict:#?}");
+        verdict.confidence
+    };
+    assert_eq!(confidence(case("claude", "default")), Confidence::Medium);
+    assert_eq!(confidence(case("claude", "bypassPermissions")), Confidence::High);
+    // Its records have every request.
+    assert_eq!(confidence(case("copilot", "default")), Confidence::High);
+    // The agent itself says that it is busy.
+    let busy = case("claude", "default").registry(Some(RegistryWord::Busy), 1);
+    assert_eq!(busy.verdict(5).confidence, Confidence::High);
+    let hooked = case("claude", "default").add("compaction.started", json!({}));
+    let hooked = hooked.by(Source::Hook, Confidence::High).add("compaction", json!({}));
+    assert_eq!(hooked.of("claude").verdict(5).confidence, Confidence::High);
+    // An agent that tells no ends may be ready since long.
+    let silent = Case::prompted().of("gemini").process(Life::Alive);
+    assert_eq!(confidence(silent), Confidence::Medium);
+}
+
+#[test]
+fn permission_prompt_of_a_question_is_a_question() {
+    let asked = json!({"request_id": "c3", "prompt": "Which?", "status": "pending"});
+    let question = || {
+        let case = Case::prompted().call("AskUserQuestion", json!({"questions": []}));
+        case.add("external.input", asked.clone()).process(Life::Alive)
+    };
+    let dialog = question().registry(Some(RegistryWord::Permission), 1);
+    dialog.check(5, Status::Waiting, Reason::Question).current(5, "asks: Which?");
+    let beside = question().call("Bash", json!({"command": "make"}));
+    let beside = beside.registry(Some(RegistryWord::Permission), 1);
+    beside.check(5, Status::WaitingApproval, Reason::Permission);
+}
+
+#[test]
+fn approval_without_an_event_is_that_of_its_call() {
+    let command = "terraform destroy -auto-approve && rm -rf state";
+    let asks = Case::prompted().call("Bash", json!({"command": "ls"}));
+    let asks = asks.call("Bash", json!({"command": command})).process(Life::Alive);
+    let asks = asks.registry(Some(RegistryWord::Permission), 1);
+    assert_eq!(wanted(&asks, 5), Some(AttentionKind::RiskyApproval));
+    assert_eq!(asks.state().likely_request(), Some(asks.log.events.last().unwrap().id));
+    asks.current(5, &format!("waits for approval, from the transcript: run {command}"));
+}
+
+#[test]
+fn unended_compaction_is_doubted() {
+    let begun = Case::prompted().end("completed").add("compaction.started", json!({}));
+    let begun = begun.process(Life::Alive).check(MINUTE, Status::Running, Reason::Compaction);
+    begun.check(10 * MINUTE, Status::Idle, Reason::Quiet);
+}
+
+#[test]
+fn calls_of_a_turn_that_goes_on_are_open() {
+    let mut case = Case::prompted().end("completed");
+    case.log.queued("And one more thing.");
+    let mut case = case.call("Bash", json!({"command": "make"}));
+    for event in &mut case.log.events[1..] {
+        event.draft.turn_id = Some("t1".to_owned());
+    }
+    case.check(0, Status::Running, Reason::Turn).current(0, "runs make");
+}
+
+#[test]
 fn another_call_does_not_hide_a_pending_approval() {
     let case = Case::prompted()
         .call("Bash", json!({"command": "rm x"}))
