@@ -174,11 +174,14 @@ fn attention(status: &SessionStatus) -> Option<wire::Attention> {
         AttentionKind::RiskyApproval | AttentionKind::Approval => &["approvals", "show", "explain"],
         AttentionKind::Question => &["show", "resume", "explain"],
         AttentionKind::Failed => &["show", "resume", "seen"],
-        AttentionKind::Stuck => &["explain", "show"],
+        AttentionKind::Looping | AttentionKind::Stuck => &["explain", "show"],
         AttentionKind::Finished => &["show", "resume", "seen"],
     };
-    // In these two cases the current activity says nothing: the session does none.
+    // Here the current activity does not say why the user is needed.
     let what = match attention.want {
+        AttentionKind::Looping => {
+            status.loop_line.as_deref().unwrap_or(status.summary.current.as_str())
+        }
         AttentionKind::Stuck => "nothing was heard of it for a long time",
         AttentionKind::Finished => "has finished, and nobody has looked since",
         _ => status.summary.current.as_str(),

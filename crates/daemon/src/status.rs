@@ -3,6 +3,7 @@
 mod tracker; // assesses sessions and remembers them between two looks
 mod service; // keeps the statuses of all sessions current while they are watched
 mod changes; // which statuses have changed, for readers that follow them
+mod looping; // what is said of equal failures
 mod approvals; // requests for approval
 
 pub use approvals::{ApprovalFilter, FROM_TRANSCRIPT, approvals};

@@ -11,6 +11,7 @@
 mod process_evidence; // what was seen beside the log
 mod pending; // questions to the user without an answer
 mod state; // what the events say
+mod repetition; // commands that fail again and again
 mod summary; // three lines for people
 mod attention; // what is wanted of a person
 mod verdict; // both, weighed
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use attention::{Attention, AttentionKind, attention};
 pub use process_evidence::{Life, Lock, Missing, Process, ProcessEvidence, Registry, RegistryWord};
+pub use repetition::Repetition;
 pub use state::{SEEN, StatusChange, StatusState};
 pub use summary::{SUMMARY_CHARS_MAX, StatusSummary, summarize};
 pub use verdict::{stands_until, verdict};

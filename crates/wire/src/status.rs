@@ -51,7 +51,7 @@ impl Status {
 /// What a session wants of a person.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Attention {
-    /// `risky_approval`, `approval`, `question`, `failed`, `stuck` or `finished`.
+    /// `risky_approval`, `approval`, `question`, `failed`, `looping`, `stuck` or `finished`.
     pub want: Cow<'static, str>,
     /// The same in words.
     pub what: String,

@@ -492,6 +492,7 @@ export interface components {
             requested_at: string;
             risk?: string | null;
             session_id: string;
+            /** @description Where the request was seen; `from the transcript` if it is concluded from an open call. */
             source: string;
             /** @description `pending`, `resolved`, `canceled`, or `over` where no record says how. */
             state: string;
@@ -499,13 +500,13 @@ export interface components {
         };
         /** @description What a session wants of a person. */
         Attention: {
-            /** @description Commands that help: `approvals`, `explain`, `resume`, `seen`, `show`. */
+            /** @description Commands that help: `approvals`, `explain`, `hooks`, `resume`, `seen`, `show`. */
             can: string[];
             /** @description `high`, `medium` or `low`. */
             confidence: string;
             /** Format: date-time */
             since: string;
-            /** @description `risky_approval`, `approval`, `question`, `failed`, `stuck` or `finished`. */
+            /** @description `risky_approval`, `approval`, `question`, `failed`, `looping`, `stuck` or `finished`. */
             want: string;
             /** @description The same in words. */
             what: string;

@@ -13,6 +13,7 @@ const SIGNS: Record<string, { sign: string; word: string }> = {
   waiting_approval: { sign: "!", word: "Needs you" },
   question: { sign: "?", word: "Asks you" },
   failed: { sign: "✕", word: "Failed" },
+  looping: { sign: "↻", word: "Loops" },
   stuck: { sign: "‖", word: "Stuck" },
   running: { sign: "▶", word: "Running" },
   waiting: { sign: "❯", word: "Waiting" },

@@ -43,7 +43,7 @@ export function allStatuses(): Status[] {
 }
 
 /** What a session may want, the most urgent first; what comes last can wait. */
-const WANTS = ["risky_approval", "approval", "question", "failed", "stuck", "finished"];
+const WANTS = ["risky_approval", "approval", "question", "failed", "looping", "stuck", "finished"];
 
 /** Whether somebody has to act on it. */
 export function needsPerson(status: Status): boolean {

@@ -31,13 +31,18 @@ interface Group {
 
 /** A session is in the first one that holds it. */
 const GROUPS: Group[] = [
-  { name: "Needs you", about: "asks you something, has failed or is stuck", holds: needsPerson, rowsFirst: 200 },
+  { name: "Needs you", about: "asks you something, has failed, loops or is stuck", holds: needsPerson, rowsFirst: 200 },
   { name: "Running", about: "works by itself", holds: (it) => it.status === "running", rowsFirst: 100 },
   { name: "Waiting", about: "is done and ready for the next prompt", holds: (it) => it.status === "waiting", rowsFirst: 40 },
   { name: "Idle", about: "quiet for two minutes or more", holds: (it) => it.status === "idle", rowsFirst: 15 },
   { name: "Unknown", about: "nothing tells whether it goes on", holds: (it) => it.status === "unknown", rowsFirst: 15 },
   { name: "Exited", about: "its process has ended", holds: () => true, rowsFirst: 10 },
 ];
+
+/** Whether it runs and gets nowhere. */
+function isStuck(status: Status): boolean {
+  return status.attention?.want === "stuck" || status.attention?.want === "looping";
+}
 
 interface Filter {
   name: string;
@@ -49,7 +54,7 @@ const FILTERS: Filter[] = [
   { name: "needs", label: "Waiting on me", holds: needsPerson },
   { name: "tests", label: "Running tests", holds: (it) => it.status === "running" && runsTests(it.summary.current) },
   { name: "failing", label: "Failing", holds: (it) => it.attention?.want === "failed" },
-  { name: "stuck", label: "Stuck", holds: (it) => it.attention?.want === "stuck" },
+  { name: "stuck", label: "Stuck", holds: isStuck },
 ];
 
 interface Chosen {
@@ -192,7 +197,7 @@ function doingOf(status: Status | undefined): string {
   if (!status) return "";
   // The words of it stand below.
   if (approvalsOf(status.session_id).length > 0) return "waits for your approval";
-  if (status.attention?.want === "stuck") return oneLine(status.attention.what, 200);
+  if (status.attention && isStuck(status)) return oneLine(status.attention.what, 200);
   // That it rests is told beside it; what it did before is not.
   const isResting = (status.status === "idle" || status.status === "exited") && !needsPerson(status);
   if (isResting && status.summary.recent) return `lately: ${oneLine(status.summary.recent, 200)}`;

@@ -15,11 +15,14 @@ use projection::status::{
     Attention, AttentionKind, Life, ProcessEvidence, StatusState, StatusSummary, Verdict,
     attention, stands_until, summarize, verdict,
 };
-use projection::{Facts, Projection, TitleOrigin};
+use projection::{Facts, PriceTable, Projection, TitleOrigin};
 use redact::Redactor;
 use views::{catch_up, load_current, load_saved};
 
 use host::{HostProbe, ProbeTarget, ProcessTable};
+
+use super::looping::describe_loop;
+use crate::api::prices;
 
 /// A session that was active within this time is recent.
 const RECENT_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
@@ -96,6 +99,8 @@ pub struct SessionStatus {
     pub summary: StatusSummary,
     /// What it needs from the user.
     pub attention: Option<Attention>,
+    /// How often it has failed in the same way, if that is why it needs the user.
+    pub loop_line: Option<String>,
     pub state: StatusState,
     /// Its file is longer than what was read of it.
     pub is_behind: bool,
@@ -396,6 +401,14 @@ impl StatusTracker {
         let until = stands_until(&known.state, &evidence, now);
         let mut redactor = Redactor::new();
         let project = known.facts.about().project.as_deref().or(info.project.as_deref());
+        let attention = attention(&known.state, &evidence, &verdict, now);
+        let is_looping = attention.as_ref().is_some_and(|it| it.want == AttentionKind::Looping);
+        let repeated = known.state.find_loop().filter(|_| is_looping);
+        let loop_line = repeated.map(|repeated| {
+            // A broken table of the user is reported where usage is listed.
+            let prices = prices(&self.journal).unwrap_or_else(|_| PriceTable::shipped());
+            redactor.redact(&describe_loop(repeated, &prices)).into_owned()
+        });
         let status = SessionStatus {
             // Titles and summaries are texts of the user; a status leaves the process by HTTP and
             // bus.
@@ -404,7 +417,8 @@ impl StatusTracker {
             // The name of a folder may hold a token as well.
             project: project.map(|project| redactor.redact(project).into_owned()),
             summary: summarize(&known.state, &verdict, &mut |text| redactor.redact(text)),
-            attention: attention(&known.state, &evidence, &verdict, now),
+            attention,
+            loop_line,
             verdict,
             state: known.state.clone(),
             is_behind: file.is_some_and(has_grown),

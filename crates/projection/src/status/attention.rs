@@ -20,6 +20,8 @@ pub enum AttentionKind {
     Question,
     /// A look at why the last turn failed.
     Failed,
+    /// A look at why it does the same again and again.
+    Looping,
     /// A look at whether it still makes progress.
     Stuck,
     /// Its answer to be read.
@@ -35,11 +37,12 @@ pub struct Attention {
 }
 
 impl AttentionKind {
-    pub const ALL: [AttentionKind; 6] = [
+    pub const ALL: [AttentionKind; 7] = [
         AttentionKind::RiskyApproval,
         AttentionKind::Approval,
         AttentionKind::Question,
         AttentionKind::Failed,
+        AttentionKind::Looping,
         AttentionKind::Stuck,
         AttentionKind::Finished,
     ];
@@ -55,6 +58,7 @@ impl AttentionKind {
             AttentionKind::Approval => "approval",
             AttentionKind::Question => "question",
             AttentionKind::Failed => "failed",
+            AttentionKind::Looping => "looping",
             AttentionKind::Stuck => "stuck",
             AttentionKind::Finished => "finished",
         }
@@ -88,6 +92,10 @@ pub fn attention(
             Some(told(want, verdict.since))
         }
         (Status::Waiting, Reason::Question) => Some(told(AttentionKind::Question, verdict.since)),
+        (Status::Running, _) if let Some(repeated) = state.find_loop() => {
+            let (want, since) = (AttentionKind::Looping, repeated.since());
+            Some(Attention { want, since, confidence: Confidence::Medium })
+        }
         (Status::Running, Reason::Turn) => {
             let told_at = state.last.as_ref().map(|last| last.at);
             let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);

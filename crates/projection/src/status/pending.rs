@@ -128,6 +128,11 @@ impl PendingCall {
         }
     }
 
+    /// A stand-in for the tool and what it is given.
+    pub(super) fn hash(&self) -> IdHash {
+        IdHash::from_id(&format!("{} {}", self.tool, self.given))
+    }
+
     pub(super) fn is_risky(&self) -> bool {
         self.risk.is_grave()
     }

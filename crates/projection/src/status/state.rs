@@ -7,12 +7,13 @@
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantMessage, ErrorRaised,
     ExternalInput, InputStatus, ModelWords, Note, SessionMode, SessionStarted, SettingsChanged,
-    StopReason, ToolCall, ToolResult, TurnCompleted, UserPrompt,
+    StepCompleted, StopReason, ToolCall, ToolResult, TurnCompleted, UserPrompt,
 };
 use event::{Event, EventId, Kind, Source, Time};
 use serde::{Deserialize, Serialize};
 
 use super::pending::{PendingCall, PendingQuestion};
+use super::repetition::{Repetition, Repetitions};
 use super::work::RecentWork;
 use super::{Reason, Status};
 use crate::agent_habits::{ApprovalHabit, TurnHabits, asks_in_mode, is_headless};
@@ -70,6 +71,7 @@ pub struct StatusState {
     /// The last event that shows activity.
     pub(super) last: Option<EventRef>,
     pub(super) work: RecentWork,
+    repetitions: Repetitions,
     history: RingBuffer<StatusChange, HISTORY_MAX>,
     torn: TornRecords,
 }
@@ -114,6 +116,7 @@ impl Default for StatusState {
             seen_at: None,
             last: None,
             work: RecentWork::default(),
+            repetitions: Repetitions::default(),
             history: RingBuffer::default(),
             torn: TornRecords::default(),
         }
@@ -237,6 +240,11 @@ impl StatusState {
             && asks_in_mode(self.permission_mode.as_deref())
     }
 
+    /// The loop of equal failures that the agent is in, if it is in one.
+    pub fn find_loop(&self) -> Option<&Repetition> {
+        self.repetitions.find_loop().filter(|_| self.turn.is_open())
+    }
+
     /// The changes of status that followed from events, the oldest first.
     pub fn history(&self) -> impl Iterator<Item = &StatusChange> {
         self.history.iter()
@@ -339,6 +347,12 @@ impl StatusState {
             Kind::ApprovalRequested => self.apply_question(event, change),
             Kind::ApprovalResolved | Kind::ApprovalCanceled => self.apply_decision(event),
             Kind::ExternalInput => self.question(event),
+            Kind::StepCompleted => {
+                self.note_activity(event);
+                if let Some(step) = event.readable::<StepCompleted>() {
+                    self.repetitions.apply_step(&step);
+                }
+            }
             Kind::SettingsChanged => {
                 self.note_activity(event);
                 let changed = event.readable::<SettingsChanged>().unwrap_or_default();
@@ -442,6 +456,7 @@ impl StatusState {
             return self.note_activity(event);
         }
         self.forget_turn();
+        self.repetitions.clear();
         self.revive_session(event);
         self.work.apply_prompt(&text.unwrap_or_default(), event.seq);
     }
@@ -506,6 +521,11 @@ impl StatusState {
         let Some(call) = call else { return };
         if self.approvals.len() == before {
             self.answer_for(&call);
+        }
+        if call.doing.modifies() {
+            self.repetitions.clear();
+        } else if call.doing.is_command() {
+            self.repetitions.apply_result(&call, &result, event);
         }
         self.work.note_finished(call.doing.clone(), has_failed(&result));
         self.returned.push((call, event.created_at));

@@ -95,7 +95,7 @@ impl RecentWork {
 
     /// Remembers a call that came back, if it changed or ran anything.
     pub(super) fn note_finished(&mut self, doing: CallAction, is_failed: bool) {
-        if doing.deed.modifies() || doing.deed == Deed::Run || doing.deed == Deed::Delegate {
+        if doing.modifies() || doing.is_command() || doing.deed == Deed::Delegate {
             self.deeds.push(FinishedCall { turn: self.turn, doing, is_failed });
         }
     }
@@ -128,6 +128,15 @@ impl CallAction {
             _ => used.deed,
         };
         CallAction { deed, object }
+    }
+
+    /// Whether a file is not the same afterwards.
+    pub(super) fn modifies(&self) -> bool {
+        self.deed.modifies()
+    }
+
+    pub(super) fn is_command(&self) -> bool {
+        self.deed == Deed::Run
     }
 
     /// Whether two calls do the same, as far as can be told.

@@ -289,6 +289,38 @@ fn approval_without_an_event_is_that_of_its_call() {
 }
 
 #[test]
+fn equal_failures_without_an_edit_are_a_loop() {
+    let fails = |case: &mut Case, seconds: u32| {
+        let call = case.log.call("Bash", json!({"command": "cargo test"}));
+        case.log.fail(&call, &format!("2 failed in {seconds}.1s"));
+        case.log.step("opus", 100, 10);
+    };
+    let mut case = Case::prompted().process(Life::Alive);
+    for run in 0..4 {
+        fails(&mut case, run);
+        case.log.use_tool("Read", json!({"file_path": "a.rs"}));
+    }
+    assert_eq!(wanted(&case, 1), None);
+    fails(&mut case, 4);
+    assert_eq!(wanted(&case, 1), Some(AttentionKind::Looping));
+    let state = case.state();
+    let repeated = state.find_loop().unwrap();
+    assert_eq!((repeated.count(), repeated.doing()), (5, "ran cargo test"));
+    assert_eq!((repeated.used().0, repeated.used().1.input), (Some("opus"), 500));
+    let mut other = Case { log: Log { events: case.log.events.clone(), ..Log::new() }, ..case };
+    other.log.at = other.log.events.last().unwrap().created_at;
+    let call = other.log.call("Bash", json!({"command": "cargo test"}));
+    other.log.fail(&call, "another failure");
+    assert_eq!(wanted(&other, 1), None, "another result is progress");
+    let mut edited = Case::prompted();
+    for run in 0..9 {
+        fails(&mut edited, run);
+        edited.log.use_tool("Edit", json!({"file_path": "a.rs"}));
+    }
+    assert_eq!(wanted(&edited, 1), None, "edits are progress");
+}
+
+#[test]
 fn unended_compaction_is_doubted() {
     let begun = Case::prompted().end("completed").add("compaction.started", json!({}));
     let begun = begun.process(Life::Alive).check(MINUTE, Status::Running, Reason::Compaction);
@@ -665,6 +697,7 @@ fn what_is_wanted_of_a_person_follows_from_what_is_so() {
         AttentionKind::Approval,
         AttentionKind::Question,
         AttentionKind::Failed,
+        AttentionKind::Looping,
         AttentionKind::Stuck,
     ];
     assert!(ordered.is_sorted() && ordered.iter().all(|want| *want < AttentionKind::Finished));
