@@ -32,6 +32,7 @@ recordings! {
     subagents_are_sessions_of_their_own "s7_subagent"
     errors_and_retries_are_told "s8_errors"
     a_fork_tells_only_what_is_its_own "s9_fork"
+    questions_and_rejections_are_told "s10_edges_tui"
     telemetry_changes_nothing "s11_otel"
     odd_tools_and_long_output_are_told "s13_todo_web"
 }
@@ -365,6 +366,28 @@ fn a_question_waits_for_its_answer() {
             9 step.completed {"agent_id":"","model":"opus","response_id":"m2","usage":{"input_tokens":3,"output_tokens":7}}
             10 tool.result No.
             11 external.input {"request_id":"c2","prompt":"","status":"canceled"}
+        "#]],
+    );
+}
+
+#[test]
+fn rejection_in_words_is_a_decision() {
+    let rejected = r#","toolUseResult":"User rejected tool use""#;
+    check_lines(
+        &[
+            &user("u1", "", 1, "\"Mark it.\"", r#","permissionMode":"default""#),
+            &model("a1", 2, "m1", "\"tool_use\"", 1, &call("c1", "Bash", r#"{"command":"ls"}"#)),
+            &user("u2", "a1", 3, &result("c1", "No."), rejected),
+        ],
+        expect![[r#"
+            == claude:s
+            1 session.started {"agent":"claude","permission_mode":"default"}
+            2 user.prompt Mark it.
+            3 settings.changed {"model":"opus"}
+            4 tool.call Bash: ls
+            5 step.completed {"agent_id":"","model":"opus","response_id":"m1","usage":{"input_tokens":3,"output_tokens":1}}
+            6 approval.resolved {"approval_id":"c1","decision":"deny","by":"person","automated":false}
+            7 tool.result No.
         "#]],
     );
 }

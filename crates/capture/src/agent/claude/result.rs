@@ -16,6 +16,9 @@ use crate::agent::calls::{Call, Nothing};
 use crate::event_builder::{EventBuilder, preview_text};
 use crate::record::RecordText;
 
+/// What stands in the place of a tool's result after the user said no.
+const REJECTED_IN_WORDS: &str = r#""User rejected tool use""#;
+
 impl ClaudeTranscript {
     pub(super) fn parse_result(
         &mut self,
@@ -237,7 +240,8 @@ impl Ruling {
         };
         // A denial kind without a decision comes from the dialog: a person said no or pressed Esc.
         let denied = said.clone().or(Some((Decision::Deny, "person")));
-        let (outcome, decision, is_repair) = match line.tool_denial_kind.as_deref() {
+        let kind = line.tool_denial_kind.as_deref().or_else(|| rejection_in_words(line));
+        let (outcome, decision, is_repair) = match kind {
             None => (None, said, false),
             // What a resume writes for a call that a crash cut off: its output is lost, and no
             // decision was made.
@@ -263,6 +267,13 @@ impl Ruling {
             automated: by == "rule",
         })
     }
+}
+
+/// The kind of a denial that the record tells only in words, as versions without
+/// `toolDenialKind` do.
+fn rejection_in_words(line: &ClaudeLine<'_>) -> Option<&'static str> {
+    let said = line.tool_use_result.map(RawValue::get);
+    (said == Some(REJECTED_IN_WORDS)).then_some("user-rejected")
 }
 
 /// What a tool gave back: as it is written where it is one text, which may be long.
