@@ -373,6 +373,11 @@ impl TurnMachine {
         if matches!(step, TurnStep::Opened { .. }) {
             self.progress = Progress::default();
         }
+        // A turn that goes on after its end is not over: its next calls are not late.
+        if let Some(turn_id) = &self.turn_id {
+            let open = IdHash::from_id(turn_id);
+            self.over.take(|over| *over == open);
+        }
         self.state = TurnState::Open;
         step
     }

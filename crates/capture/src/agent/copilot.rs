@@ -260,8 +260,9 @@ impl CopilotLog {
         let message: UserMessage<'_> = line.parse_data()?;
         let is_steering = message.delivery.as_deref() == Some("steering");
         let talk = self.state.open_thread(line.agent_id());
-        // Steering goes into the running turn; every other message opens one.
-        if !is_steering {
+        // Steering goes into the running turn. A turn that has ended meanwhile goes on with it, and
+        // every other message opens one.
+        if !is_steering || !talk.is_turn_open {
             talk.turn = message.interaction_id.clone().filter(|turn| turn.len() <= ID_BYTES_MAX);
             talk.is_turn_open = true;
             builder.turn_opened(message.interaction_id.as_deref());

@@ -157,8 +157,13 @@ impl CopilotLog {
             true => Decision::Allow,
             false => Decision::Deny,
         };
-        // Without a terminal `unattended_fallback` denies: a rule, not a person.
-        let is_person = decision_source.as_deref() == Some("human_response");
+        let is_person = match decision_source.as_deref() {
+            // Without a terminal `unattended_fallback` denies: a rule, not a person.
+            Some(source) => source == "human_response",
+            // Versions that name no source record only what they asked a person, and the denials of
+            // rules, whose kind says so.
+            None => decision == Decision::Allow || result.kind.contains("by-user"),
+        };
         let resolved = ApprovalResolved {
             approval_id: request_id,
             decision,
