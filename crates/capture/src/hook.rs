@@ -105,6 +105,9 @@ pub enum HookMeaning {
     },
     /// The user has stopped the agent.
     Interrupted,
+    /// The agent is ready for a prompt. A turn that is still open then was stopped by the user: its
+    /// end was told by no other event.
+    Ready,
 }
 
 /// The data of a `tool.result` or `tool.started` fact of a hook. It has the input as well, because
@@ -143,6 +146,7 @@ pub fn read_hook(
     let signal = match meaning {
         HookMeaning::Signal(kind) => Some(kind),
         HookMeaning::Compacting => Some(SignalKind::Compact),
+        HookMeaning::Ready => Some(SignalKind::TurnEnd),
         _ => None,
     };
     Some(HookMessage {
@@ -187,6 +191,7 @@ impl HookMap {
             form: HookForm::Commands,
             has_comments: false,
             events: &[],
+            narrowed: &[],
         },
     };
 
@@ -291,7 +296,7 @@ impl HookMap {
                 };
                 (Kind::ApprovalResolved, Raw::from_value(&resolved))
             }
-            HookMeaning::Interrupted => {
+            HookMeaning::Interrupted | HookMeaning::Ready => {
                 let stop_reason = Some(StopReason::Interrupted);
                 let ended = TurnCompleted { stop_reason, ..TurnCompleted::default() };
                 (Kind::TurnCompleted, Raw::from_value(&ended))

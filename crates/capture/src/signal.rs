@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use event::payload::StopReason;
+use event::payload::{StopReason, TurnCompleted};
 use event::{Draft, HookMessage, Kind, Raw, SignalKind, Source as How, Time};
 
 use crate::admission::admit;
@@ -187,7 +187,7 @@ impl EventBuilder<'_> {
             SignalKind::TurnEnd if !thread.is_turn_open || has_newer => {}
             SignalKind::TurnEnd if has_waited || is_hook_only => {
                 let identity = EventIdentity::in_session(&["turn ended", &message.name]);
-                self.turn_completed(at, identity, StopReason::Completed, None);
+                self.turn_completed(at, identity, stop_reason(message), None);
             }
             // The source has closed the epoch itself, or a newer epoch is running.
             SignalKind::Compact if !is_open => {}
@@ -213,6 +213,13 @@ impl EventBuilder<'_> {
         }
         true
     }
+}
+
+/// Why the turn ended, as far as the message says.
+fn stop_reason(message: &HookMessage) -> StopReason {
+    let ended = message.facts.iter().find(|fact| fact.kind == Kind::TurnCompleted);
+    let told = ended.and_then(|fact| fact.data.read::<TurnCompleted>().ok()?.stop_reason);
+    told.unwrap_or(StopReason::Completed)
 }
 
 /// Marks an event as one that comes from a signal and stands in no record.

@@ -14,13 +14,16 @@ EXIT_S = 5.0
 
 # What a state that was noted means in our words.
 STATES = {"waiting_approval": ("waiting for approval", {"waiting_approval"}),
+          "waiting_answer": ("asking a question", {"waiting"}),
           "waiting_input": ("ready for a prompt", {"waiting", "idle"}),
           "idle_60s": ("ready for a prompt", {"waiting", "idle"}),
           "running": ("running", {"running"})}
 EXITED = ("exited", {"exited"})
 
-# What cannot be compared: a key that should have interrupted the agent had no effect.
-NOT_COMPARED = {("copilot", "s6_interrupt", "ready for a prompt")}
+# What cannot be compared: a key that should have interrupted the agent had no effect, and a program
+# was asked for an approval and gave it at once.
+NOT_COMPARED = {("copilot", "s6_interrupt", "ready for a prompt"),
+                ("codex", "s14_appserver", "running")}
 
 # A database of which only the rows were kept, one a line; and the tables that are looked at.
 ROWS = ".rows.jsonl"
@@ -58,8 +61,10 @@ class Recording:
             return [json.loads(line) for line in lines]
 
     def moments(self):
-        """Everything that was so, in order."""
-        return sorted([*self.noted(), *self.working()], key=lambda moment: moment.begin)
+        """Everything that was so and can be compared, in order."""
+        compared = [moment for moment in [*self.noted(), *self.working()]
+                    if (self.tool, self.scenario, moment.state) not in NOT_COMPARED]
+        return sorted(compared, key=lambda moment: moment.begin)
 
     def working(self):
         """The agent works from one request to a model to the next, unless another state was noted in
@@ -87,8 +92,7 @@ class Recording:
                 state, end = EXITED, min([begin + EXIT_S, *again])
             if state is None or missed and state[0] == "waiting for approval":
                 continue
-            if end - begin >= STATE_S_MIN and (self.tool, self.scenario,
-                                               state[0]) not in NOT_COMPARED:
+            if end - begin >= STATE_S_MIN:
                 yield Moment(state, begin, end)
 
     def has_daemon(self):

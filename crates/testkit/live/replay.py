@@ -40,7 +40,8 @@ ASK_S = 0.05
 
 # Where nothing but hooks tells, by tool and state.
 FILES_SAY_NOTHING = {(tool, "waiting for approval") for tool in (
-    "codex", "gemini", "opencode", "qwen")} | {("gemini", "ready for a prompt")}
+    "gemini", "opencode", "qwen")} | {
+        (tool, "ready for a prompt") for tool in ("gemini", "qwen")}
 
 
 def main():
@@ -111,7 +112,7 @@ class Row:
     def add(self, recording, moment, hooks, verdict):
         if verdict in ("right", "late"):
             setattr(self, verdict, getattr(self, verdict) + 1)
-        elif (verdict.startswith("said") and not hooks
+        elif (verdict.startswith("said") and not verdict.endswith("for sure") and not hooks
               and (recording.tool, moment.state) in FILES_SAY_NOTHING):
             self.unknowable[verdict] += 1
         else:
@@ -213,7 +214,7 @@ class Player:
             if self.says_within(moment.right, 0.0 if is_soon else LATE_S):
                 yield moment, "right" if is_soon else "late"
             else:
-                yield moment, f"said {self.status()}" if self.disagreement is None else self.disagreement
+                yield moment, self.disagreement or f"said {self.told()}"
 
     def play_to(self, actions, until):
         while actions and actions[0][0] <= until:
@@ -245,10 +246,12 @@ class Player:
         self.disagreement = self.readers.disagreement(status)
         return self.disagreement is None
 
-    def status(self):
-        """What the page says of the session that was written to last."""
+    def told(self):
+        """What the page says of the session that was written to last, and whether it is sure."""
         session = self.session()
-        return session["status"] if session else "nothing"
+        if not session:
+            return "nothing"
+        return session["status"] + (" for sure" if session["confidence"] == "high" else "")
 
     def session(self):
         sessions = {item["provider_session_id"]: item for item in self.readers.page()}

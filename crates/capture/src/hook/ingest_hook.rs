@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::memory::{HookMemory, OpenQuestion, SessionMemory, StartedCall, input_hash};
 use super::{HookMap, ToolReport, hook_map};
 use crate::error::CaptureError;
-use crate::event_builder::{EventBuilder, call_line, session_id, shown_json};
+use crate::event_builder::{EventBuilder, call_line, questions, session_id, shown_json};
 use crate::identity::EventIdentity;
 use crate::ingester::{IngestSummary, Ingester};
 use crate::signal::SignalOutcome;
@@ -183,7 +183,8 @@ fn call_tool(
     let text = Some(call_line(&call.tool, &call.input));
     events.push(HookOnlyEvent::new(Kind::ToolStarted, &started, text));
     let input_hash = input_hash(&call.tool, &call.input);
-    memory.add_call(StartedCall { call_id, tool: call.tool, input_hash });
+    let asks = questions(&call.input);
+    memory.add_call(StartedCall { call_id, tool: call.tool, input_hash, asks });
 }
 
 fn ask_approval(
@@ -234,8 +235,14 @@ fn ask_question(
         request.request_id = made_up_id(message);
     }
     // The question comes from the call that started last, and the end of that call answers it.
-    let call = memory.last_call(None).cloned();
-    let (tool, input_hash) = call.map(|call| (call.tool, call.input_hash)).unwrap_or_default();
+    let (mut tool, mut input_hash) = (String::new(), String::new());
+    if let Some(call) = memory.last_call(None).cloned() {
+        (tool, input_hash) = (call.tool, call.input_hash);
+        // The dialog may show only a title; the words stand in what the call was given.
+        if request.prompt.is_empty() {
+            request.prompt = call.asks;
+        }
+    }
     let is_new = memory.add_question(OpenQuestion {
         name: message.name.clone(),
         approval_id: request.request_id.clone(),

@@ -42,6 +42,8 @@ pub(super) struct StartedCall {
     pub call_id: Option<String>,
     pub tool: String,
     pub input_hash: String,
+    /// The questions that the call puts to the user, in words; empty for any other call.
+    pub asks: String,
 }
 
 /// An approval or another question to the user without an answer yet.

@@ -19,6 +19,8 @@ pub struct HookPlace {
     pub has_comments: bool,
     /// Events that are worth a call, and the seconds an agent gives it.
     pub events: &'static [(&'static str, u32)],
+    /// Events that are worth a call only with this matcher. The form must have matchers.
+    pub narrowed: &'static [(&'static str, &'static str)],
 }
 
 /// How hooks are written down.
@@ -35,6 +37,13 @@ pub enum HookForm {
 }
 
 impl HookPlace {
+    /// The matcher of an event, where the form has one.
+    pub fn matcher(&self, event: &str) -> Option<&'static str> {
+        let HookForm::Groups { matcher, .. } = self.form else { return None };
+        let own = self.narrowed.iter().find(|(narrowed, _)| *narrowed == event);
+        own.map(|(_, matcher)| *matcher).or(matcher)
+    }
+
     /// The agent's folder.
     pub fn agent_folder(&self, environment: &Environment) -> PathBuf {
         let (variable, below_home, own) = self.folder;

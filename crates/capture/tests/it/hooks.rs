@@ -9,7 +9,7 @@ use capture::{
     Environment, HookMemory, HookOnlyEvent, IngestSummary, Ingester, Payload, hook_only_events,
     read_hook,
 };
-use event::payload::{ApprovalResolved, Decision};
+use event::payload::{ApprovalResolved, Decision, StopReason, TurnCompleted};
 use event::{EventId, HookFact, HookMessage, Kind, Raw, SignalKind, Source, Time};
 use expect_test::expect_file;
 use proptest::prelude::*;
@@ -322,6 +322,54 @@ fn what_gemini_asks_the_user_waits_until_it_goes_on() {
         let closed = (json!(status), json!(""), json!("hook-1"));
         assert_eq!(then(event, payload), [open.clone(), closed]);
     }
+}
+
+#[test]
+fn question_without_words_has_those_of_its_call() {
+    let input = json!({"questions": [{"question": "Which port?"}]});
+    let tool = json!({"session_id": "g1", "tool_name": "ask_user", "tool_input": input});
+    let asked = json!({"session_id": "g1", "notification_type": "ToolPermission",
+        "details": {"type": "ask_user", "title": "Ask User"}});
+    let told = told("gemini", &[("BeforeTool", tool), ("Notification", asked)]);
+    let (kind, data) = told.last().unwrap();
+    assert_eq!((kind.as_str(), &data["prompt"]), ("external.input", &json!("Which port?")));
+}
+
+#[test]
+fn only_a_compression_that_was_asked_for_is_told() {
+    let call = |trigger: &str| json!({"session_id": "g1", "trigger": trigger});
+    let told = |trigger: &str| told("gemini", &[("PreCompress", call(trigger))]);
+    assert_eq!(told("auto"), []);
+    assert_eq!(told("manual")[0].0, "compaction.started");
+}
+
+#[test]
+fn readiness_of_qwen_ends_a_turn_as_interrupted() {
+    let ready = json!({"session_id": "q1", "notification_type": "idle_prompt"});
+    let message = read("qwen", "Notification", &ready).unwrap();
+    assert_eq!(message.signal, Some(SignalKind::TurnEnd));
+    let sign = json!({"session_id": "q1", "notification_type": "permission_prompt"});
+    assert_eq!(read("qwen", "Notification", &sign).unwrap().signal, None);
+    let home = tempfile::tempdir().unwrap();
+    let chat = home.path().join(".qwen/projects/-home-dev-project/chats/q1.jsonl");
+    fs::create_dir_all(chat.parent().unwrap()).unwrap();
+    let prompt = json!({"uuid": "u1", "parentUuid": null, "sessionId": "q1", "type": "user",
+        "timestamp": "2026-11-18T07:00:00.000Z", "cwd": "/home/dev/project", "version": "0.21.10",
+        "message": {"role": "user", "parts": [{"text": "Go."}]}});
+    fs::write(&chat, format!("{prompt}\n")).unwrap();
+    let mut sink = Memory::default();
+    let environment = Environment::new(home.path(), []);
+    let clock = || Time::from_millis(NOW);
+    let agents = [agent("qwen")];
+    let ingester = Ingester::new(&agents, &environment, &clock);
+    let mut summary = IngestSummary::default();
+    ingester.ingest_all(&mut sink, &mut |_| {}).unwrap();
+    for _ in 0..2 {
+        ingester.apply_signal(&message, false, &mut sink, &mut summary).unwrap();
+    }
+    let ends = sink.events().filter_map(|event| event.readable::<TurnCompleted>());
+    let reasons: Vec<_> = ends.map(|end| end.stop_reason).collect();
+    assert_eq!(reasons, [Some(StopReason::Interrupted)]);
 }
 
 #[test]

@@ -17,6 +17,11 @@ fn tools_are_told_with_their_results() {
 }
 
 #[test]
+fn denial_and_interruption_are_told() {
+    check(agent("qwen"), "s3_deny_tui");
+}
+
+#[test]
 fn approvals_are_told() {
     check(agent("qwen"), "s3_approval_tui");
 }

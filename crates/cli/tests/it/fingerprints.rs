@@ -248,8 +248,9 @@ impl Source<'_> {
     fn days(&self) -> Vec<String> {
         let usage = json(&self.world.run(&["--json", "usage", "daily"])).remove(0);
         let rows = usage["rows"].as_array().unwrap().iter();
+        // Use that the agent does not tell by requests has no day.
         let mut days: Vec<String> =
-            rows.map(|row| row["key"].as_str().unwrap().to_owned()).collect();
+            rows.filter_map(|row| row["key"].as_str().map(str::to_owned)).collect();
         days.sort();
         days.dedup();
         days.split_off(days.len().saturating_sub(DAYS_MAX))

@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use event::Confidence;
 use expect_test::expect_file;
-use projection::status::{ProcessEvidence, Status, verdict};
+use projection::status::{ProcessEvidence, Verdict, verdict};
 
 use self::recording::Recording;
 use self::timeline::{Moment, State, Timeline};
@@ -45,7 +46,6 @@ impl Sight {
 const FILES_SAY_NOTHING: &[(&str, State)] = &[
     // The call is written down after the decision, or looks like one that runs.
     ("claude", State::Approval),
-    ("codex", State::Approval),
     ("gemini", State::Approval),
     ("opencode", State::Approval),
     ("qwen", State::Approval),
@@ -61,28 +61,28 @@ const FILES_SAY_NOTHING: &[(&str, State)] = &[
     ("claude", State::Compacting),
     // No record tells the end of a turn, and calls are written down when they are done.
     ("gemini", State::Ready),
+    ("qwen", State::Ready),
 ];
 
 /// What cannot be compared. A key that should have interrupted the agent had no effect, and it
 /// worked on, as the requests to its model show; two compactions were over before anybody who
-/// looks ten times a second could see them begin.
+/// looks ten times a second could see them begin; a program was asked for an approval, and gave it at
+/// once.
 const NOT_COMPARED: &[(&str, &str, State)] = &[
     ("copilot", "s6_interrupt", State::Ready),
     ("codex", "s5_compact_tui", State::Compacting),
+    ("codex", "s14_appserver", State::Running),
     ("copilot", "s5_compact_tui", State::Compacting),
 ];
 
 /// Where nothing around an agent says more than its files.
 const NOTHING_SAYS: &[(&str, State)] = &[
-    ("codex", State::Approval),
     ("gemini", State::Approval),
     ("opencode", State::Approval),
     ("qwen", State::Approval),
     ("gemini", State::Ready),
+    ("qwen", State::Ready),
 ];
-
-/// Where not even hooks tell: one fires before every request, whether anything is compacted or not.
-const HOOKS_SAY_NOTHING: &[(&str, State)] = &[("gemini", State::Compacting)];
 
 #[derive(Default)]
 struct Row {
@@ -133,21 +133,24 @@ fn judge(recording: &Recording, timeline: &Timeline, moment: &Moment, sight: Sig
     };
     // Nothing is written before the first prompt: there is no session yet.
     let (Some(first), Some(last)) = (say(moment.soon), say(moment.end)) else { return };
-    let is_right = |status: Status| moment.state.is(status);
+    let is_right = |verdict: &Verdict| moment.state.is(verdict);
+    // What cannot be known must not be said for sure.
+    let is_sure = sight != Sight::Files && last.confidence == Confidence::High;
     let nothing = match sight {
         Sight::Files => FILES_SAY_NOTHING,
         Sight::All => NOTHING_SAYS,
-        Sight::Hooks => HOOKS_SAY_NOTHING,
+        Sight::Hooks => &[],
     };
-    if is_right(first.status) && is_right(last.status) {
+    if is_right(&first) && is_right(&last) {
         row.right += 1;
-    } else if is_right(last.status) {
+    } else if is_right(&last) {
         row.late += 1;
-    } else if nothing.contains(&(recording.tool.as_str(), moment.state)) {
+    } else if !is_sure && nothing.contains(&(recording.tool.as_str(), moment.state)) {
         *row.unknowable.entry(last.status.as_str()).or_default() += 1;
     } else {
         let place = format!("{}/{}", recording.tool, recording.scenario);
-        let said = format!("{} ({})", last.status.as_str(), last.reason.as_str());
+        let (status, reason) = (last.status.as_str(), last.reason.as_str());
+        let said = format!("{status} ({reason}, {} confidence)", last.confidence);
         row.wrong.push(format!("{place} at {}: {:?} is told as {said}", moment.end, moment.state));
     }
 }
@@ -170,9 +173,10 @@ processes come and go as they did. At each state that was noted beside the recor
 compared at its beginning (a second after it was seen) and at its end.
 
 *Right*: both times. *Late*: only at the end. *Wrong*: at the end something else was said.
-*No evidence*: nothing that was looked at can tell, and what we said instead is named. `files` is
-what the agent writes of its sessions; `all` adds its registry, its locks and the process table;
-`all and hooks` adds what the agent's own hooks told.
+*No evidence*: nothing that was looked at can tell, and what we said instead is named; with
+everything in sight it is wrong to say that with high confidence. `files` is what the agent writes
+of its sessions; `all` adds its registry, its locks and the process table; `all and hooks` adds what
+the agent's own hooks told.
 
 This file is written by the test `truth::the_table_is_what_the_recordings_give` with
 `UPDATE_EXPECT=1`.

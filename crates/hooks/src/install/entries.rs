@@ -92,7 +92,7 @@ impl Entries<'_> {
             if self.own_entries(&root).iter().any(|own| own.event == *event) {
                 continue;
             }
-            let entry = self.entry(&format!("{command} {event}"), *timeout);
+            let entry = self.entry(event, command, *timeout);
             let list = Json::List(vec![entry.clone()]);
             let hooks = root.member(HOOKS);
             // What is missing is added: an entry, the list of the event, or the whole member
@@ -174,7 +174,7 @@ impl Entries<'_> {
     /// A new file with our entries only.
     pub(super) fn new_file(&self, command: &str) -> String {
         let events = self.place.events.iter().map(|(event, timeout)| {
-            (*event, Json::List(vec![self.entry(&format!("{command} {event}"), *timeout)]))
+            (*event, Json::List(vec![self.entry(event, command, *timeout)]))
         });
         let mut members = Vec::new();
         if !matches!(self.place.form, HookForm::Groups { .. }) {
@@ -184,15 +184,16 @@ impl Entries<'_> {
         jsonc::format_file(&Json::Object(members))
     }
 
-    fn entry(&self, command: &str, timeout: u32) -> Json {
+    fn entry(&self, event: &str, command: &str, timeout: u32) -> Json {
         let kind = || ("type", Json::Text("command".to_owned()));
-        let command = Json::Text(command.to_owned());
+        let command = Json::Text(format!("{command} {event}"));
         match self.place.form {
-            HookForm::Groups { matcher, is_in_millis } => {
+            HookForm::Groups { is_in_millis, .. } => {
                 // Gemini and Qwen count in milliseconds, the others in seconds.
                 let timeout = if is_in_millis { timeout * 1_000 } else { timeout };
                 let timeout = ("timeout", Json::Number(timeout));
                 let entry = Json::Object(vec![kind(), ("command", command), timeout]);
+                let matcher = self.place.matcher(event);
                 let matcher = matcher.map(|matcher| ("matcher", Json::Text(matcher.to_owned())));
                 let hooks = (HOOKS, Json::List(vec![entry]));
                 Json::Object(matcher.into_iter().chain([hooks]).collect())

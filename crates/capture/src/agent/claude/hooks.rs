@@ -66,6 +66,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("PostCompact", 5),
             ("SessionEnd", 5),
         ],
+        narrowed: &[],
     },
     ..HookMap::CLAUDE_LIKE
 };

@@ -46,6 +46,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("PostCompact", 5),
             ("SessionEnd", 3),
         ],
+        narrowed: &[],
     },
     ..HookMap::CLAUDE_LIKE
 };

@@ -47,6 +47,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("errorOccurred", 5),
             ("sessionEnd", 5),
         ],
+        narrowed: &[],
     },
     ..HookMap::CLAUDE_LIKE
 };

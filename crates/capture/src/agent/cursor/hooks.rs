@@ -46,6 +46,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("stop", 5),
             ("sessionEnd", 5),
         ],
+        narrowed: &[],
     },
     ..HookMap::CLAUDE_LIKE
 };

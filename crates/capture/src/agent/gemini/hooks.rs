@@ -30,8 +30,15 @@ pub(super) static HOOKS: HookMap = HookMap {
         },
         // The TUI of 0.61 fires it twice.
         HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
-        // Before every request, or once per piece of an answer.
+        // `/compress`. With another trigger it fires before every request, whether anything is
+        // compressed or not.
+        HookRow {
+            event: "PreCompress",
+            when: &[("trigger", "manual")],
+            meaning: HookMeaning::Compacting,
+        },
         HookRow { event: "PreCompress", when: &[], meaning: HookMeaning::Ignored },
+        // Before every request, or once per piece of an answer.
         HookRow { event: "BeforeModel", when: &[], meaning: HookMeaning::Ignored },
         HookRow { event: "BeforeToolSelection", when: &[], meaning: HookMeaning::Ignored },
         HookRow { event: "AfterModel", when: &[], meaning: HookMeaning::Ignored },
@@ -41,6 +48,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         Kind::ApprovalRequested,
         Kind::ApprovalResolved,
         Kind::ExternalInput,
+        Kind::CompactionStarted,
         Kind::TurnCompleted,
     ],
     place: HookPlace {
@@ -56,8 +64,10 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("Notification", 5),
             ("AfterTool", 5),
             ("AfterAgent", 5),
+            ("PreCompress", 5),
             ("SessionEnd", 5),
         ],
+        narrowed: &[("PreCompress", "manual")],
     },
     ..HookMap::CLAUDE_LIKE
 };

@@ -49,6 +49,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("session.compacted", 5),
             ("session.error", 5),
         ],
+        narrowed: &[],
     },
     ..HookMap::CLAUDE_LIKE
 };

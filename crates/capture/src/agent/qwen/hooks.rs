@@ -20,6 +20,12 @@ pub(super) static HOOKS: HookMap = HookMap {
             when: &[],
             meaning: HookMeaning::Signal(SignalKind::TurnEnd),
         },
+        // After every turn. After a denial or Esc, which fire no `Stop`, nothing else tells the end.
+        HookRow {
+            event: "Notification",
+            when: &[("notification_type", "idle_prompt")],
+            meaning: HookMeaning::Ready,
+        },
         HookRow { event: "PreCompact", when: &[], meaning: HookMeaning::Compacting },
         HookRow { event: "SessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
     ],
@@ -43,9 +49,11 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("PostToolUse", 5),
             ("Notification", 5),
             ("Stop", 5),
+            ("StopFailure", 5),
             ("PreCompact", 5),
             ("SessionEnd", 5),
         ],
+        narrowed: &[],
     },
     ..HookMap::CLAUDE_LIKE
 };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use event::Time;
-use projection::status::Status;
+use projection::status::{Reason, Status, Verdict};
 use serde_json::Value;
 
 /// How long after a state was seen our status may take to follow.
@@ -25,6 +25,7 @@ pub(crate) enum State {
     Running,
     Compacting,
     Approval,
+    Question,
     Ready,
     Exited,
 }
@@ -35,18 +36,25 @@ impl State {
             State::Running => "running",
             State::Compacting => "compacting",
             State::Approval => "waiting for approval",
+            State::Question => "asking a question",
             State::Ready => "ready for a prompt",
             State::Exited => "exited",
         }
     }
 
-    /// Whether a status tells it.
-    pub(crate) fn is(self, status: Status) -> bool {
-        match self {
-            State::Running | State::Compacting => status == Status::Running,
-            State::Approval => status == Status::WaitingApproval,
-            State::Ready => matches!(status, Status::Waiting | Status::Idle),
-            State::Exited => status == Status::Exited,
+    /// Whether a verdict tells it.
+    pub(crate) fn is(self, verdict: &Verdict) -> bool {
+        match (self, verdict.status) {
+            (State::Running | State::Compacting, status) => status == Status::Running,
+            (State::Approval, status) => status == Status::WaitingApproval,
+            (State::Question, status) => {
+                status == Status::Waiting && verdict.reason == Reason::Question
+            }
+            (State::Ready, status) => {
+                matches!(status, Status::Waiting | Status::Idle)
+                    && verdict.reason != Reason::Question
+            }
+            (State::Exited, status) => status == Status::Exited,
         }
     }
 }
@@ -129,6 +137,7 @@ fn moments(lines: &[Value], requests: &[f64]) -> Vec<Moment> {
                 // Whoever did not see the dialog it waited for only supposes one.
                 "waiting_approval" if was_missed(&lines[..number]) => continue,
                 "waiting_approval" => (State::Approval, next),
+                "waiting_answer" => (State::Question, next),
                 "waiting_input" | "idle_60s" => (State::Ready, next),
                 "running" => {
                     moments.push(moment(State::Running, from, from));
