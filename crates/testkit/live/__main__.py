@@ -1,6 +1,6 @@
 """Runs real agents against a model that is scripted, beside a real daemon, and compares.
 
-Claude Code and Codex are installed by npm and run in terminals of tmux, in an empty home and
+Each agent is installed by npm, in any version, and runs in terminals of tmux, in an empty home and
 without a network. What is true is read off their screens; what Hansard says of it is asked for all
 the while. How the result is read is in docs/guide/status.md.
 """
@@ -30,15 +30,16 @@ def main():
     arguments = parse()
     alone.enter()
     target = target_folder()
-    programs = agents.install(target / "live/agents")
+    programs = {agent: agents.install(target / "live/agents", agent) for agent in arguments.agent}
     binary = arguments.program or build(target)
     offline.enter()
     rows, lost = [], 0
     for hooks in (False, True) if arguments.hooks is None else (arguments.hooks,):
         for scenario in scenarios.SCENARIOS:
-            for number in range(len(agents.AGENTS)):
-                if wanted(arguments, scenario, agents.AGENTS[number]):
-                    done, failure = run(binary, programs, arguments.keep, hooks, scenario, number)
+            for agent in arguments.agent:
+                if wanted(arguments, scenario, agent):
+                    done, failure = run(binary, programs[agent], arguments.keep, hooks, scenario,
+                                        agent)
                     rows += done
                     lost += bool(failure)
     print_table(rows)
@@ -47,8 +48,9 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(prog="./live", description=__doc__.split("\n")[0])
-    parser.add_argument("--agent", action="append", choices=[agent.name for agent in agents.AGENTS],
-                        help="only this agent; may be given again")
+    parser.add_argument("--agent", action="append", type=chosen, metavar="NAME[=VERSION]",
+                        help="only this agent, in this version; may be given again, also with "
+                        "another version: " + ", ".join(agent.name for agent in agents.AGENTS))
     parser.add_argument("--scenario", action="append", metavar="NAME",
                         choices=[scenario.__name__ for scenario in scenarios.SCENARIOS],
                         help="only this scenario; may be given again")
@@ -58,25 +60,35 @@ def parse():
                         help="leave homes and journals there, to look at them")
     parser.add_argument("--program", type=pathlib.Path, metavar="PATH",
                         help="this hansard instead of one that is built first")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.agent = arguments.agent or list(agents.AGENTS)
+    return arguments
+
+
+def chosen(words):
+    """An agent, in the version that is named or in the one that is usual here."""
+    name, _, version = words.partition("=")
+    known = {agent.name: agent for agent in agents.AGENTS}
+    if name not in known:
+        raise argparse.ArgumentTypeError(f"no agent is called {name!r}")
+    return type(name.title(), (known[name],), {"version": version}) if version else known[name]
 
 
 def wanted(arguments, scenario, agent):
-    return ((not arguments.agent or agent.name in arguments.agent)
-            and (not arguments.scenario or scenario.__name__ in arguments.scenario))
+    return (scenario not in scenarios.NEEDS or getattr(agent, scenarios.NEEDS[scenario])) and (
+        not arguments.scenario or scenario.__name__ in arguments.scenario)
 
 
-def run(binary, programs, keep, hooks, scenario, number):
+def run(binary, programs, keep, hooks, scenario, agent):
     """One scenario of one agent on a stage of its own."""
     # Not below the folder for temporary things: Codex refuses to work there.
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hansard-live-", dir=pathlib.Path.home()))
-    stage = Stage(binary, programs, folder, hooks)
-    agent = stage.agents[number]
+    stage = Stage(binary, programs, folder, hooks, agent)
     failure = None
-    print(f"{agent.name}: {scenario.__name__}, {'with' if hooks else 'without'} hooks …",
+    print(f"{agent.name} {agent.version}: {scenario.__name__}, {'with' if hooks else 'without'} hooks …",
           file=sys.stderr, flush=True)
     try:
-        scenario(stage, agent)
+        scenario(stage, stage.agent)
     except NotSeen as error:
         failure = error
         print(f"  went another way: {error}", file=sys.stderr)
@@ -87,13 +99,13 @@ def run(binary, programs, keep, hooks, scenario, number):
         else:
             shutil.rmtree(folder, ignore_errors=True)
     seen = "files and hooks" if hooks else "files"
-    rows = [(truth.agent, seen, truth.what, truth.status, truth.verdict(stage.asking.said))
+    rows = [(agent.name, agent.version, seen, truth.what, truth.status, truth.verdict(stage.asking.said))
             for truth in stage.truths]
     return rows, failure
 
 
 def print_table(rows):
-    print("| agent | seen | what is so | status | verdict |\n|---|---|---|---|---|")
+    print("| agent | version | seen | what is so | status | verdict |\n|---|---|---|---|---|---|")
     for row in rows:
         print(f"| {' | '.join(row)} |")
 

@@ -7,27 +7,63 @@ import uuid
 
 from model import Call
 
-CLAUDE = "2.1.325"
-CODEX = "0.166.0"
-PACKAGES = (f"@anthropic-ai/claude-code@{CLAUDE}", f"@openai/codex@{CODEX}")
+
+def install(folder, agent):
+    """Installs an agent in its version below a folder, unless it is there. Where its programs are."""
+    place = folder / f"{agent.name}-{agent.version}"
+    if not (place / "done").exists():
+        place.mkdir(parents=True, exist_ok=True)
+        package = f"{agent.package}@{agent.version}"
+        line = ["npm", "install", "--prefix", place, "--no-audit", "--no-fund", package]
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        agent.finish_install(place / "node_modules" / agent.package)
+        (place / "done").touch()
+    return place / "node_modules/.bin"
 
 
-def install(folder):
-    """Installs the agents below a folder, unless they are there. The folder of their programs."""
-    programs = folder / "node_modules/.bin"
-    if not (folder / "done").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        line = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", *PACKAGES]
-        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
-        # npm may refuse to run what a package wants run after it was installed.
-        claude = folder / "node_modules/@anthropic-ai/claude-code"
-        subprocess.run(["node", "install.cjs"], cwd=claude, check=True, stdout=subprocess.DEVNULL)
-        (folder / "done").touch()
-    return programs
+class Agent:
+    """What agents have in common."""
+    # What it can be asked to do here beside what all can.
+    stops_with_escape = True
+    has_plans = False
+    has_background = False
+    interrupted = "(?i)interrupt"
+    # Keys that leave an empty prompt behind a denial or an interruption.
+    clear = ("C-u",)
+
+    @classmethod
+    def finish_install(cls, package):
+        """Most are ready as they come."""
+
+    def before_question(self, _terminal):
+        """It may ask at any time."""
+
+    def session_of(self, _started, before):
+        """The session that has come since."""
+        [new] = self.sessions() - before
+        return new
+
+    def command(self, line, background=False):
+        return Call("run_shell_command", command=line, description="A command")
+
+    def guarded(self, line):
+        """A command that a person has to allow."""
+        return self.command(line)
 
 
-class Claude:
+def choices(question, options, **more):
+    """A question with its answers, as most agents put it."""
+    options = [{"label": option, "description": option} for option in options]
+    return {"question": question, "header": "Choice", "options": options, **more}
+
+
+class Claude(Agent):
     name = "claude"
+    package = "@anthropic-ai/claude-code"
+    version = "2.1.325"
+    has_plans = True
+    has_background = True
+    plan_dialog = r"(?i)(would you like to proceed|ready to code|exit plan mode\?)"
     ready = r"(\? for shortcuts|❯|shift\+tab)"
     busy = r"esc to interrupt"
     dialog = r"Do you want"
@@ -43,14 +79,20 @@ class Claude:
             "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1"}
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         settings = {"hasCompletedOnboarding": True, "theme": "dark", "numStartups": 3,
-                    "lastOnboardingVersion": CLAUDE, "autoUpdates": False,
+                    "lastOnboardingVersion": self.version, "autoUpdates": False,
                     "projects": {str(project): trusted}}
         (home / ".claude.json").write_text(json.dumps(settings), encoding="utf-8")
 
-    def start(self, free=False):
+    @classmethod
+    def finish_install(cls, package):
+        """npm may refuse to run what a package wants run after it was installed."""
+        subprocess.run(["node", "install.cjs"], cwd=package, check=True, stdout=subprocess.DEVNULL)
+
+    def start(self, free=False, plans=False):
         """The command of a new session, and its id. A free one asks for no approvals."""
         session = str(uuid.uuid4())
-        return ["claude", "--session-id", session, *self.permissions(free)], session
+        rights = ["--permission-mode", "plan"] if plans else self.permissions(free)
+        return ["claude", "--session-id", session, *rights], session
 
     def go_on(self, session):
         return ["claude", "--resume", session, *self.permissions(True)]
@@ -62,17 +104,11 @@ class Claude:
         more = {"run_in_background": True} if background else {}
         return Call("Bash", command=line, description="A command", **more)
 
-    def guarded(self, line):
-        """A command that a person has to allow."""
-        return self.command(line)
-
     def question(self, question, options):
-        options = [{"label": option, "description": option} for option in options]
-        return Call("AskUserQuestion", questions=[
-            {"question": question, "header": "Choice", "options": options, "multiSelect": False}])
+        return Call("AskUserQuestion", questions=[choices(question, options, multiSelect=False)])
 
-    def before_question(self, _terminal):
-        """It may ask at any time."""
+    def plan(self, text):
+        return Call("ExitPlanMode", plan=text)
 
     def session_of(self, started, _before):
         return started
@@ -81,8 +117,11 @@ class Claude:
         return set()
 
 
-class Codex:
+class Codex(Agent):
     name = "codex"
+    package = "@openai/codex"
+    version = "0.166.0"
+    has_background = True
     ready = r"(›|for shortcuts|context left)"
     busy = r"esc to interrupt"
     dialog = r"(Would you like to|1\. Yes)"
@@ -112,7 +151,7 @@ trust_level = "trusted"
 "{self.model}" = "gpt-6-sol"
 """, encoding="utf-8")
 
-    def start(self, free=False):
+    def start(self, free=False, plans=False):
         """The command of a new session; it gives itself an id."""
         return self.line(free), None
 
@@ -134,18 +173,11 @@ trust_level = "trusted"
                     justification="May I?")
 
     def question(self, question, options):
-        options = [{"label": option, "description": option} for option in options]
-        return Call("request_user_input", questions=[
-            {"id": "choice", "question": question, "header": "Choice", "options": options}])
+        return Call("request_user_input", questions=[choices(question, options, id="choice")])
 
     def before_question(self, terminal):
         """It asks only while it plans."""
         terminal.press_until("(?i)plan mode", "BTab")
-
-    def session_of(self, _started, before):
-        """The session that has come since."""
-        [new] = self.sessions() - before
-        return new
 
     def sessions(self):
         """Which sessions there are, by the names of their files."""
@@ -154,14 +186,144 @@ trust_level = "trusted"
         return {found.group() for found in ids if found}
 
 
-AGENTS = (Claude, Codex)
+class Gemini(Agent):
+    name = "gemini"
+    package = "@google/gemini-cli"
+    version = "0.61.0"
+    ready = r"Type your message"
+    busy = r"esc to cancel"
+    dialog = r"(Allow execution|Allow once)"
+    allow = ("Enter",)
+    leave = "/quit"
+    interrupted = r"(?i)(cancelled|canceled)"
+
+    def __init__(self, home, project, url):
+        self.home = home / ".gemini"
+        self.home.mkdir(exist_ok=True)
+        self.environment = {
+            "GEMINI_API_KEY": "not-a-secret", "GOOGLE_GEMINI_BASE_URL": url,
+            "GEMINI_TELEMETRY_ENABLED": "false", "GEMINI_CLI_NO_RELAUNCH": "1"}
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"},
+                                 "folderTrust": {"enabled": False}},
+                    "general": {"enableAutoUpdate": False, "disableAutoUpdate": True,
+                                "disableUpdateNag": True},
+                    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+                    "ui": {"hideTips": True, "hideBanner": True}}
+        (self.home / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+        trusted = json.dumps({str(project): "TRUST_FOLDER"})
+        (self.home / "trustedFolders.json").write_text(trusted, encoding="utf-8")
+
+    def start(self, free=False, plans=False):
+        return self.line(free), None
+
+    def go_on(self, _session):
+        return [*self.line(True), "--resume", "latest"]
+
+    def line(self, free):
+        return ["gemini", "-m", "gemini-2.5-pro", *(["--yolo"] if free else [])]
+
+    def question(self, question, options):
+        return Call("ask_user", questions=[choices(question, options, type="choice")])
+
+    def sessions(self):
+        """Which sessions there are, by the first lines of their files."""
+        files = self.home.glob("tmp/*/chats/session-*.jsonl")
+        return {json.loads(path.read_text(encoding="utf-8").split("\n")[0])["sessionId"]
+                for path in files}
 
 
-def environment(home, programs, *agents):
-    """Nothing of the user's: an empty home, the agents, and what a terminal needs."""
+class Qwen(Agent):
+    name = "qwen"
+    package = "@qwen-code/qwen-code"
+    version = "0.24.4"
+    ready = r"(Type your message|> )"
+    busy = r"esc to cancel"
+    dialog = r"(Allow execution|Yes, allow once)"
+    allow = ("Enter",)
+    leave = "/quit"
+    interrupted = r"(?i)(cancelled|canceled|interrupted)"
+
+    def __init__(self, home, _project, url):
+        self.home = home / ".qwen"
+        self.home.mkdir(exist_ok=True)
+        self.environment = {"OPENAI_API_KEY": "not-a-secret", "OPENAI_BASE_URL": f"{url}/v1",
+                            "OPENAI_MODEL": "a-model", "QWEN_CODE_NO_RELAUNCH": "1"}
+        settings = {"security": {"auth": {"selectedType": "openai"},
+                                 "folderTrust": {"enabled": False}},
+                    "general": {"enableAutoUpdate": False, "disableAutoUpdate": True,
+                                "disableUpdateNag": True},
+                    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+                    "model": {"name": "a-model"}}
+        (self.home / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+    def start(self, free=False, plans=False):
+        return self.line(free), None
+
+    def go_on(self, session):
+        return [*self.line(True), "--resume", session]
+
+    def line(self, free):
+        mode = "yolo" if free else "default"
+        return ["qwen", "--auth-type", "openai", "--approval-mode", mode]
+
+    def question(self, question, options):
+        return Call("ask_user_question", questions=[choices(question, options, multiSelect=False)])
+
+    def sessions(self):
+        return {path.stem for path in self.home.glob("projects/*/chats/*.jsonl")}
+
+
+class Copilot(Agent):
+    name = "copilot"
+    package = "@github/copilot"
+    version = "1.0.102"
+    stops_with_escape = False
+    ready = r"(❯|Type @|for commands|/ commands)"
+    busy = r"(?i)esc"
+    dialog = r"(Do you want|1\. Yes)"
+    allow = ("Enter",)
+    leave = "/exit"
+
+    def __init__(self, home, project, url):
+        self.home = home / ".copilot"
+        self.home.mkdir(exist_ok=True)
+        self.environment = {
+            "COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+            "COPILOT_PROVIDER_API_KEY": "not-a-secret", "COPILOT_MODEL": "a-model",
+            "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000",
+            "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000", "COPILOT_AUTO_UPDATE": "false"}
+        settings = {"trustedFolders": [str(project)], "trusted_folders": [str(project)],
+                    "banner": "never", "autoUpdate": False,
+                    "firstLaunchAt": "2026-01-01T00:00:00.000Z"}
+        for name in ("config.json", "settings.json"):
+            (self.home / name).write_text(json.dumps(settings), encoding="utf-8")
+
+    def start(self, free=False, plans=False):
+        return self.line(free), None
+
+    def go_on(self, session):
+        return [*self.line(True), f"--resume={session}"]
+
+    def line(self, free):
+        rights = ["--allow-all-tools", "--allow-all-paths"] if free else []
+        return ["copilot", "--no-auto-update", *rights]
+
+    def command(self, line, background=False):
+        return Call("bash", command=line, description="A command")
+
+    def question(self, question, options):
+        return Call("ask_user", question=question, choices=options)
+
+    def sessions(self):
+        return {path.parent.name for path in self.home.glob("session-state/*/events.jsonl")}
+
+
+AGENTS = (Claude, Codex, Copilot, Gemini, Qwen)
+
+
+def environment(home, programs, agent):
+    """Nothing of the user's: an empty home, the agent, and what a terminal needs."""
     path = f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     given = {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "TZ": "UTC",
              "TERM": "xterm-256color", "SHELL": "/bin/sh"}
-    for agent in agents:
-        given.update(agent.environment)
-    return given
+    return {**given, **agent.environment}

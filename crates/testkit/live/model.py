@@ -1,4 +1,5 @@
-"""A model that says what it was told to, over loopback: Anthropic's Messages and OpenAI's Responses.
+"""A model that says what it was told to, over loopback: Anthropic's Messages, OpenAI's Responses and
+Chat Completions, and Gemini's.
 
 Agents ask more than a person sees (titles, topics); only a request that offers tools and holds the
 word of a script is answered from that script, each reply once. Everything else gets a short text.
@@ -61,7 +62,7 @@ class Model:
 
 
 def last_words(body):
-    said = body.get("messages") or body.get("input") or [""]
+    said = body.get("messages") or body.get("input") or body.get("contents") or [""]
     return json.dumps(said[-1])
 
 
@@ -87,6 +88,13 @@ def handler(model):
                 self.reply(body, named(body.get("tools") or []), messages_stream, messages_whole)
             elif path.endswith("/responses"):
                 self.reply(body, offered(body), responses_stream, responses_whole)
+            elif path.endswith("/chat/completions"):
+                self.reply(body, body.get("tools") or [], chat_stream, chat_whole)
+            elif path.endswith(":countTokens"):
+                self.whole({"totalTokens": 1000})
+            elif "enerateContent" in path:
+                body["stream"] = path.endswith(":streamGenerateContent")
+                self.reply(body, body.get("tools") or [], gemini_stream, gemini_whole)
             else:
                 self.whole({"error": {"type": "not_found", "message": path}}, 404)
 
@@ -117,10 +125,11 @@ def handler(model):
             self.end_headers()
             self.close_connection = True
             for piece in pieces:
-                line = f"event: {piece['type']}\ndata: {json.dumps(piece)}\n\n"
-                self.wfile.write(line.encode())
+                kind = f"event: {piece['type']}\n" if "type" in piece else ""
+                self.wfile.write(f"{kind}data: {json.dumps(piece)}\n\n".encode())
                 self.wfile.flush()
                 time.sleep(pause_s)
+            self.wfile.write(b"data: [DONE]\n\n" if self.path.endswith("/completions") else b"")
 
     return Handler
 
@@ -212,3 +221,52 @@ def responses_stream(model, body, reply, tools):
 
 def responses_whole(pieces):
     return pieces[-1]["response"]
+
+
+def chat_stream(model, body, reply, _tools):
+    head = {"id": model.name("chatcmpl"), "object": "chat.completion.chunk",
+            "created": int(time.time()), "model": body.get("model")}
+
+    def piece(delta, reason=None):
+        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+    yield piece({"role": "assistant", "content": ""})
+    for part in cut(reply.text):
+        yield piece({"content": part})
+    if reply.call:
+        function = {"name": reply.call.tool, "arguments": json.dumps(reply.call.arguments)}
+        yield piece({"tool_calls": [{"index": 0, "id": model.name("call"), "type": "function",
+                                     "function": function}]})
+    yield piece({}, "tool_calls" if reply.call else "stop")
+    usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
+    yield {**head, "choices": [], "usage": usage}
+
+
+def chat_whole(pieces):
+    text = "".join(choice["delta"].get("content", "") for piece in pieces
+                   for choice in piece["choices"])
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {**pieces[-1], "object": "chat.completion", "choices": [choice]}
+
+
+def gemini_stream(model, _body, reply, _tools):
+    head = {"responseId": model.name("gem"), "usageMetadata": {
+        "promptTokenCount": 1000, "candidatesTokenCount": 20, "totalTokenCount": 1020}}
+
+    def piece(parts, **more):
+        return {**head, "candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, **more}]}
+
+    for part in cut(reply.text):
+        yield piece([{"text": part}])
+    if reply.call:
+        call = {"id": model.name("call"), "name": reply.call.tool, "args": reply.call.arguments}
+        yield piece([{"functionCall": call}])
+    yield piece([{"text": ""}], finishReason="STOP")
+
+
+def gemini_whole(pieces):
+    parts = [part for piece in pieces for part in piece["candidates"][0]["content"]["parts"]]
+    text = "".join(part.get("text", "") for part in parts)
+    candidate = {**pieces[-1]["candidates"][0], "content": {"role": "model", "parts": [{"text": text}]}}
+    return {**pieces[-1], "candidates": [candidate]}

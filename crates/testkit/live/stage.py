@@ -20,19 +20,19 @@ ASK_S = 0.2
 
 
 class Stage:
-    def __init__(self, binary, programs, folder, hooks):
+    def __init__(self, binary, programs, folder, hooks, agent):
         self.binary = binary
         self.model = Model()
         self.home = folder / "home"
         self.project = self.home / "project"
         self.project.mkdir(parents=True)
-        self.agents = [agent(self.home, self.project, self.model.url) for agent in agents.AGENTS]
-        self.environment = agents.environment(self.home, programs, *self.agents)
+        self.agent = agent(self.home, self.project, self.model.url)
+        self.environment = agents.environment(self.home, programs, self.agent)
         # Hooks find it there, too.
         self.environment["HANSARD_JOURNAL"] = str(folder / "journal")
         self.terminals = Terminals(folder, self.environment)
         if hooks:
-            self.hansard("hooks", "install", *(agent.name for agent in self.agents))
+            self.hansard("hooks", "install", agent.name)
         self.hansard("up", "--detach")
         self.asking = Asking(self)
         self.truths = []
@@ -42,9 +42,9 @@ class Stage:
         done = subprocess.run(line, env=self.environment, check=True, capture_output=True)
         return done.stdout.decode()
 
-    def play(self, agent, free=False):
+    def play(self, agent, free=False, plans=False):
         """A session of an agent at its prompt."""
-        return Player(self, agent, free)
+        return Player(self, agent, free, plans)
 
     def close(self):
         self.asking.stop()
@@ -56,11 +56,11 @@ class Stage:
 class Player:
     """An agent in its terminal, and what is true of its session from when to when."""
 
-    def __init__(self, stage, agent, free):
+    def __init__(self, stage, agent, free, plans):
         self.stage = stage
         self.agent = agent
         self.before = agent.sessions()
-        command, self.started = agent.start(free)
+        command, self.started = agent.start(free, plans)
         self.session = None
         self.open(command)
 
@@ -81,7 +81,7 @@ class Player:
         if self.session is None:
             self.session = self.agent.session_of(self.started, self.before)
         time.sleep(HOLD_S)
-        truth = Truth(self.agent.name, what, self.session, status, began, time.time())
+        truth = Truth(what, self.session, status, began, time.time())
         self.stage.truths.append(truth)
 
     def kill(self):
@@ -90,7 +90,13 @@ class Player:
             os.kill(pid, signal.SIGKILL)
         self.terminal.end()
 
+    def stop(self):
+        """Interrupts what it does."""
+        self.terminal.press("Escape")
+        self.terminal.see(self.agent.interrupted)
+
     def leave(self):
+        self.terminal.press(*self.agent.clear)
         self.ask(self.agent.leave)
         self.terminal.end()
 
@@ -105,8 +111,7 @@ def children(pid):
 class Truth:
     """Something that was so from a time to a time, and is compared with what was said."""
 
-    def __init__(self, agent, what, session, status, began, ended):
-        self.agent = agent
+    def __init__(self, what, session, status, began, ended):
         self.what = what
         self.session = session
         self.status = status

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 LOOK_S = 0.1
+ESCAPE_S = 0.6
 
 
 class NotSeen(Exception):
@@ -60,6 +61,9 @@ class Terminal:
 
     def press(self, *keys):
         self.tmux("send-keys", "-t", self.name, *keys)
+        if keys[-1] == "Escape":
+            # The next key would be one that is pressed with Alt.
+            time.sleep(ESCAPE_S)
 
     def press_until(self, pattern, key, times=5):
         """Presses a key until it is heard: an agent that has just begun may miss one."""
