@@ -39,6 +39,8 @@ pub struct ProbeTarget {
     pub is_child: bool,
     /// The provider's id of the topmost parent, if known.
     pub root: Option<String>,
+    /// Whether it asks to run a command, so that what its process has started is looked at.
+    pub asks_to_run: bool,
 }
 
 impl<'a> HostProbe<'a> {
@@ -74,6 +76,10 @@ impl<'a> HostProbe<'a> {
             }
             _ => evidence,
         };
+        let lives = evidence.process.filter(|process| process.life == Life::Alive);
+        if let Some(process) = lives.filter(|_| target.asks_to_run) {
+            evidence.commands = self.processes.commands_below(process.pid);
+        }
         // A process or a lock of this very session says more than the processes of its agent.
         let is_open = evidence.process.is_some() || evidence.lock.is_some();
         if !is_open && evidence.missing.is_none() {

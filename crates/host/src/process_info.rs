@@ -11,12 +11,12 @@ use rustix::process::{Pid, test_kill_process};
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{inspect, read_command_lines};
+pub(crate) use macos::{inspect, read_command_lines, read_descendants};
 
 #[cfg(not(target_os = "macos"))]
 mod procfs;
 #[cfg(not(target_os = "macos"))]
-pub(crate) use procfs::{inspect, read_command_lines};
+pub(crate) use procfs::{inspect, read_command_lines, read_descendants};
 
 /// A running process.
 ///

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use event::Time;
-use projection::status::Life;
+use projection::status::{Life, RunningCommand};
 use rustix::process::geteuid;
 
 use crate::command_line::CommandLine;
@@ -37,6 +37,13 @@ pub trait ProcessTable {
 
     /// Returns whether a process runs, and whether it is certain to be the same process.
     fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool);
+
+    /// Returns what a process has started, and what that has, as far as it still runs.
+    ///
+    /// A table that only answers the other questions knows of none.
+    fn commands_below(&self, _pid: u32) -> Vec<RunningCommand> {
+        Vec::new()
+    }
 
     /// Returns whether any process of a program runs. `Gone` only after a complete scan.
     fn runs(&self, program: &str) -> Life;
@@ -98,6 +105,16 @@ impl ProcessTable for Processes {
             Started::Unknown => None,
         };
         judge(is_same, process.uid == geteuid().as_raw())
+    }
+
+    fn commands_below(&self, pid: u32) -> Vec<RunningCommand> {
+        let found = process_info::read_descendants(pid).into_iter().filter_map(|line| {
+            let Inspection::Running(process) = self.inspect(line.pid) else { return None };
+            let started_at = self.started_at(process.started)?;
+            let started_at = Time::from_millis(started_at.saturating_mul(1_000));
+            Some(RunningCommand { words: line.words, started_at })
+        });
+        found.collect()
     }
 
     fn runs(&self, program: &str) -> Life {
@@ -235,6 +252,30 @@ mod tests {
         assert_eq!(judge(None, false), (Life::Gone, false));
         assert_eq!(judge(Some(true), false), (Life::Unknown, false));
         assert_eq!(judge(Some(false), false), (Life::Gone, true));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn commands_below_a_process_are_found() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sleep 3600 & wait"])
+            .spawn()
+            .expect("a shell starts");
+        let own = || Processes::default().commands_below(std::process::id());
+        let has = |word: &str| own().iter().any(|it| it.words.iter().any(|given| given == word));
+        // The shell needs a moment to begin, and one more to start what it was told to.
+        while !has("3600") {
+            std::thread::yield_now();
+        }
+        assert!(has("sleep 3600 & wait"));
+        let below = Processes::default().commands_below(child.id());
+        assert!(below.iter().all(|it| it.words[0] == "sleep"), "{below:?}");
+        let sleeping = process_info::read_descendants(child.id());
+        for line in sleeping {
+            let pid = rustix::process::Pid::from_raw(line.pid as i32).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        child.wait().unwrap();
     }
 
     #[test]

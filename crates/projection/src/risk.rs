@@ -188,6 +188,12 @@ fn shell_script<'w>(words: &[&'w str]) -> Option<&'w str> {
     words.get(shell + option + 1).copied()
 }
 
+/// The words of a command that is a single one, without their quotes.
+pub(crate) fn simple_words(command: &str) -> Option<Vec<String>> {
+    let [part] = <[CommandPart; 1]>::try_from(split_command(command)).ok()?;
+    Some(part.words).filter(|words| !words.is_empty())
+}
+
 /// The parts of a command, read as a shell would, or nearly: a quote without its end is a letter.
 fn split_command(command: &str) -> Vec<CommandPart> {
     let mut parts = vec![CommandPart::default()];

@@ -8,6 +8,7 @@
 //!
 //! Not here: looking at processes and files (`daemon`), and how a status is printed.
 
+mod running_command; // what runs below its process
 mod process_evidence; // what was seen beside the log
 mod pending; // questions to the user without an answer
 mod state; // what the events say
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use attention::{Attention, AttentionKind, attention};
 pub use process_evidence::{Life, Lock, Missing, Process, ProcessEvidence, Registry, RegistryWord};
 pub use repetition::Repetition;
+pub use running_command::RunningCommand;
 pub use state::{SEEN, StatusChange, StatusState};
 pub use summary::{SUMMARY_CHARS_MAX, StatusSummary, summarize};
 pub use verdict::{stands_until, verdict};

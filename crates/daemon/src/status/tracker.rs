@@ -395,6 +395,7 @@ impl StatusTracker {
             file: file.map(|file| file.path.clone()),
             is_child,
             root: root.clone(),
+            asks_to_run: known.state.asks_to_run(),
         });
         let evidence = target.as_ref().map(|target| probe.evidence_for(target)).unwrap_or_default();
         let verdict = verdict(&known.state, &evidence, now);

@@ -12,6 +12,12 @@ use rustix::io::Errno;
 use super::{Inspection, ProcessInfo, ProcessStart};
 use crate::command_line::{CommandLine, WORDS_MAX};
 
+/// Processes below one that are listed. Those further away from it are left out.
+const DESCENDANTS_MAX: usize = 64;
+
+/// Threads of a process whose children are listed. What the others started is left out.
+const THREADS_MAX: usize = 256;
+
 /// Processes in one scan. A scan that finds more is incomplete and proves nothing.
 const PROCESSES_MAX: usize = 65_536;
 
@@ -115,6 +121,38 @@ fn read_command_line(folder: &Path, uid: u32) -> io::Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     fs::read(folder.join("cmdline")).map(Some)
+}
+
+/// Lists what a process has started, and what that has, the nearest first. Kernels without
+/// `task/TID/children` list nothing.
+pub(crate) fn read_descendants(pid: u32) -> Vec<CommandLine> {
+    let mut found = Vec::new();
+    let mut parents = vec![pid];
+    while let Some(parent) = parents.pop() {
+        for child in read_children(parent) {
+            // Bounded: processes start others while they are listed.
+            if found.len() == DESCENDANTS_MAX {
+                return found;
+            }
+            let Ok(line) = fs::read(format!("/proc/{child}/cmdline")) else { continue };
+            found.push(split_words(child, &line));
+            parents.insert(0, child);
+        }
+    }
+    found
+}
+
+/// The children of a process. Each thread has its own.
+fn read_children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads
+        .flatten()
+        .take(THREADS_MAX)
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = lists.flat_map(|list| {
+        list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
+    });
+    pids.collect()
 }
 
 fn is_gone(error: &io::Error) -> bool {

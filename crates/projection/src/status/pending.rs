@@ -7,6 +7,7 @@ use event::payload::{ApprovalRequested, ExternalInput};
 use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
+use super::running_command::kept_command;
 use super::work::{CallAction, cut_spoken};
 use crate::agent_habits::is_escalated;
 use crate::event_ref::EventRef;
@@ -29,6 +30,8 @@ pub(super) struct PendingQuestion {
     pub(super) asks: QuestionText,
     /// What might come of an answer.
     risk: Risk,
+    /// The command that it would run.
+    pub(super) command: Option<String>,
     pub(super) event: EventRef,
 }
 
@@ -51,6 +54,8 @@ pub(super) struct PendingCall {
     pub(super) risk: Risk,
     /// It says itself that it has to be allowed before it runs.
     pub(super) is_escalated: bool,
+    /// The command that it runs, kept only of a call that has to be allowed.
+    pub(super) command: Option<String>,
     pub(super) event: EventRef,
 }
 
@@ -66,6 +71,7 @@ impl PendingQuestion {
             given: input.map(hash_input),
             asks: QuestionText::ToDo(CallAction::from_call(&asked.tool, input.unwrap_or(&nothing))),
             risk: Risk::from_call(&asked.tool, input.unwrap_or(&nothing)),
+            command: input.and_then(kept_command),
             event: EventRef::from_event(event),
         }
     }
@@ -80,6 +86,7 @@ impl PendingQuestion {
             asks: QuestionText::Words(cut_spoken(&asked.prompt)),
             // An answer in words does nothing by itself.
             risk: Risk::Read,
+            command: None,
             event: EventRef::from_event(event),
         }
     }
@@ -117,13 +124,15 @@ impl PendingQuestion {
 
 impl PendingCall {
     pub(super) fn new(event: &Event, call_id: &str, tool: &str, input: &Raw) -> PendingCall {
+        let is_escalated = is_escalated(&event.provider, input);
         PendingCall {
             id: IdHash::from_id(call_id),
             tool: IdHash::from_id(tool),
             given: hash_input(input),
             doing: CallAction::from_call(tool, input),
             risk: Risk::from_call(tool, input),
-            is_escalated: is_escalated(&event.provider, input),
+            is_escalated,
+            command: is_escalated.then(|| kept_command(input)).flatten(),
             event: EventRef::from_event(event),
         }
     }

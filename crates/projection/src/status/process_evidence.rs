@@ -5,6 +5,8 @@
 
 use event::Time;
 
+use super::running_command::RunningCommand;
+
 /// What surrounds a session right now. The default knows nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProcessEvidence {
@@ -14,6 +16,8 @@ pub struct ProcessEvidence {
     pub lock: Option<Lock>,
     /// The agent keeps an entry or a lock for every session it has open, and there is none.
     pub missing: Option<Missing>,
+    /// What its process has started and still runs, looked for only while it asks to run something.
+    pub commands: Vec<RunningCommand>,
     /// When its file was last written, by the clock of this machine.
     pub grown_at: Option<Time>,
 }

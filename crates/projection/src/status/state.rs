@@ -192,6 +192,12 @@ impl StatusState {
         self.is_child
     }
 
+    /// Whether it asks to run a command, as far as events show.
+    pub fn asks_to_run(&self) -> bool {
+        let is_asked = self.approvals.iter().any(|asked| asked.command.is_some());
+        is_asked || self.escalated_call().is_some_and(|call| call.command.is_some())
+    }
+
     /// Whether a question or an approval waits for the user, as far as events show.
     pub fn is_asking(&self) -> bool {
         !self.approvals.is_empty() || !self.questions.is_empty()

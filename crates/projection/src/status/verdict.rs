@@ -205,7 +205,8 @@ impl<'a> VerdictBuilder<'a> {
                 Reason::Permission,
                 &what,
             );
-            match self.answered_beside(asked, RegistryWord::Permission) {
+            let answered = self.answered_beside(asked, RegistryWord::Permission);
+            match answered.or_else(|| self.runs_already(asked.command.as_deref(), &asked.event)) {
                 Some(why) => self.overrule(evidence, why),
                 None => self.add_evidence(evidence),
             }
@@ -214,7 +215,11 @@ impl<'a> VerdictBuilder<'a> {
             let what = "a call says that it has to be allowed, and has no result";
             let sign = call.event.clone().at_most_medium();
             let (says, reason) = (Status::WaitingApproval, Reason::Permission);
-            self.add_evidence(self.event_evidence(&sign, says, reason, what));
+            let evidence = self.event_evidence(&sign, says, reason, what);
+            match self.runs_already(call.command.as_deref(), &sign) {
+                Some(why) => self.overrule(evidence, why),
+                None => self.add_evidence(evidence),
+            }
         }
         self.registry_says(
             RegistryWord::Permission,
@@ -222,6 +227,14 @@ impl<'a> VerdictBuilder<'a> {
             Reason::Permission,
             "the agent waits for a permission",
         );
+    }
+
+    /// Why an approval was given already, by what runs.
+    fn runs_already(&self, command: Option<&str>, asked: &EventRef) -> Option<&'static str> {
+        let mut running = self.observed.commands.iter();
+        let is_running =
+            command.is_some_and(|command| running.any(|it| it.is_for(command, asked.at)));
+        is_running.then_some("its command runs, so it was allowed")
     }
 
     fn questions(&mut self) {

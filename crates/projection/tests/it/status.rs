@@ -4,7 +4,7 @@ use event::{Confidence, Event, Source, Time};
 use projection::Projection;
 use projection::status::{
     AttentionKind, Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord,
-    Status, StatusState, Verdict, attention, summarize, verdict,
+    RunningCommand, Status, StatusState, Verdict, attention, summarize, verdict,
 };
 use serde_json::{Value, json};
 
@@ -233,6 +233,34 @@ fn escalated_call_waits_for_approval() {
     let hooked = case("on-request").add("tool.started", json!({"call_id": "c0", "tool": "x"}));
     let hooked = hooked.by(Source::Hook, Confidence::High);
     hooked.of("codex").check(5, Status::Running, Reason::Turn);
+}
+
+#[test]
+fn approval_is_given_once_its_command_runs() {
+    let asks = |command: &str| {
+        let input = json!({"command": command});
+        let asked = json!({"approval_id": "a1", "tool": "Bash", "input": input});
+        Case::prompted().add("approval.requested", asked).process(Life::Alive)
+    };
+    let running = |case: Case, words: &[&str], secs: i64| {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let commands = vec![RunningCommand { words, started_at: case.later(secs) }];
+        let observed = ProcessEvidence { commands, ..case.observed };
+        Case { observed, ..case }.verdict(20).status
+    };
+    let make = "make -j 'a b' && rm x";
+    let wrapped = format!("trap x EXIT\n{make}\nexit $?");
+    assert_eq!(running(asks(make), &["/bin/bash", "-lc", make], 5), Status::Running);
+    assert_eq!(running(asks(make), &["/bin/bash", "-c", &wrapped], 5), Status::Running);
+    assert_eq!(running(asks("make 'a b'"), &["make", "a b"], 5), Status::Running);
+    // Another command, a word that only has it inside, and one that runs since before.
+    for (command, words, secs) in [
+        (make, ["/bin/bash", "-c", "ls"], 5),
+        ("ls", ["/bin/bash", "-c", "false"], 5),
+        (make, ["/bin/bash", "-c", make], -60),
+    ] {
+        assert_eq!(running(asks(command), &words, secs), Status::WaitingApproval, "{words:?}");
+    }
 }
 
 #[test]

@@ -111,9 +111,7 @@ impl Recording {
             provider: played.info.provider.clone(),
             session: played.info.provider_session_id.clone().unwrap(),
             agent_version: played.agent_version.clone(),
-            file: None,
-            is_child: false,
-            root: None,
+            ..ProbeTarget::default()
         };
         let outside = HostProbe::look(&environment, &processes).evidence_for(&sought);
         ProcessEvidence { grown_at: self.grown_at(at), ..outside }
