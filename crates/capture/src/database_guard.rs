@@ -133,8 +133,8 @@ impl Look<'_> {
 
     /// Why a source is not looked at now; `None` if it may be.
     pub(crate) fn reason_to_wait(&self, source: &Source) -> Option<Warning> {
-        let is_in_database = source.form == SourceForm::Rows;
-        is_in_database.then(|| self.guard.reason_to_wait(&source.path, self.now)).flatten()
+        let may_be_costly = matches!(source.form, SourceForm::Rows | SourceForm::PackedLines);
+        may_be_costly.then(|| self.guard.reason_to_wait(&source.path, self.now)).flatten()
     }
 }
 
@@ -143,14 +143,16 @@ impl Look<'_> {
 pub(crate) enum LookError {
     #[error("it was asked to stop")]
     Stopped,
-    #[error("a query of this database was ended because it did not come to its end")]
+    #[error("reading it was ended because it did not come to its end")]
     Overran,
-    #[error("this database is locked by another program")]
+    #[error("it is locked by another program")]
     Locked,
-    #[error("in this database `{name}` is a {kind}, and only tables are read")]
+    #[error("`{name}` in it is a {kind}, and only tables are read")]
     NotATable { name: String, kind: String },
-    #[error("the list of sessions in this database is longer than any may be")]
+    #[error("its list of sessions is longer than any may be")]
     ListTooLong,
+    #[error("it unpacks to far more than a transcript would")]
+    Unpacked,
 }
 
 impl LookError {

@@ -381,8 +381,12 @@ impl<'a> Ingester<'a> {
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Poll, CaptureError> {
         let source = candidate.found.source.clone();
-        // Another session of the same database has shown that it cannot be read now.
-        if self.look().reason_to_wait(&source).is_some() {
+        // It failed a short while ago, or another session of the same database did.
+        if let Some(warning) = self.look().reason_to_wait(&source) {
+            // One warning is enough for all sessions of a database.
+            if !summary.warnings.contains(&warning) {
+                summary.warnings.push(warning);
+            }
             return Ok(Poll::Complete);
         }
         match self.read_candidate(candidate, bytes_max, sink, summary, tell) {

@@ -12,6 +12,11 @@ pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// to be held whole.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// How often its own size a compressed source may unpack to, and what a small one may in any case.
+/// One that exceeds both waits like a costly database; what was read before stays.
+pub(crate) const PACKED_RATIO_MAX: u64 = 1_000;
+pub(crate) const PACKED_SMALL_MAX: u64 = 16 * 1024 * 1024;
+
 /// Rows read in one snapshot of an agent's database. A page also ends with a batch's bytes.
 pub(crate) const PAGE_ROWS_MAX: usize = 256;
 

@@ -21,6 +21,7 @@ use crate::identity::EventIdentity;
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, BESIDE_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::line_reader::LineReader;
 use crate::original::{ChunkNote, OriginalBeginning};
+use crate::packed_text::PackedText;
 use crate::record::SourceRecord;
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::row_reader::{RowReader, too_long_bytes};
@@ -126,10 +127,7 @@ impl<'a> Tailer<'a> {
                 Box::new(LineReader::new(file.try_clone()?, offset))
             }
             SourceForm::PackedLines => {
-                // A zstd stream can be entered only at its start: the text before the offset is
-                // decoded and dropped.
-                let mut plain = zstd::Decoder::new(file.try_clone()?)?;
-                io::copy(&mut plain.by_ref().take(offset), &mut io::sink())?;
+                let plain = PackedText::open(file.try_clone()?, metadata.size(), offset, look)?;
                 Box::new(LineReader::new(plain, offset))
             }
             SourceForm::Blocks(marks) => {

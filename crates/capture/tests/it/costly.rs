@@ -67,7 +67,7 @@ impl Machine {
     }
 
     fn read(&mut self) -> IngestSummary {
-        let agents = ["opencode", "goose", "claude"].map(agent);
+        let agents = ["opencode", "goose", "codex", "claude"].map(agent);
         let environment = Environment::new(self.home.path(), []);
         let clock = || Time::from_millis(self.now.get());
         Ingester::new(&agents, &environment, &clock)
@@ -108,7 +108,7 @@ fn recursive_view_is_no_table() {
     }
     let summary = machine.read();
     let words = named(&summary.warnings, OPENCODE);
-    assert!(words.contains("`session` is a view"), "{words}");
+    assert!(words.contains("`session` in it is a view"), "{words}");
     assert_eq!(machine.sessions(), ["claude:a"]);
     assert_eq!(machine.guard.waiting(), summary.warnings);
     // Also where sources are only looked at.
@@ -153,6 +153,22 @@ fn locked_database_waits_while_others_are_read() {
     machine.now.set(NOW + 10_000);
     assert_eq!(machine.read().warnings, []);
     assert_eq!(machine.sessions(), ["claude:a", "goose:20260101_1"]);
+}
+
+#[test]
+fn archive_that_unpacks_to_too_much_waits() {
+    let mut machine = Machine::new(QueryLimit::default());
+    let meta = r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"0199a213-81c0-7800-8aa1-bbab2a035a53","cwd":"/home/dev/project"}}"#;
+    let mut text = format!("{meta}\n").into_bytes();
+    text.resize(100 << 20, b' ');
+    let name = "rollout-2026-01-01T00-00-00-0199a213-81c0-7800-8aa1-bbab2a035a53.jsonl.zst";
+    let path = machine.home.path().join(".codex/sessions/2026/01/01").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, zstd::encode_all(&text[..], 1).unwrap()).unwrap();
+    let words = named(&machine.read().warnings, name);
+    assert!(words.contains("unpacks to far more"), "{words}");
+    assert_eq!(named(&machine.guard.waiting(), name), words);
+    assert_eq!(machine.sessions(), ["claude:a"]);
 }
 
 #[test]

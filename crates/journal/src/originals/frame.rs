@@ -44,6 +44,9 @@ const TAG_PLAIN_MAX: usize = 256;
 /// a batch some MiB.
 const TAG_LEN_MAX: usize = 256 * 1024 * 1024;
 
+/// The bytes of a part. More is damage: a batch has some MiB, a document at most 256.
+const PLAIN_LEN_MAX: u32 = 512 * 1024 * 1024;
+
 /// Speed counts more than size here: originals are written for every byte read, and rarely read.
 const LEVEL: i32 = 1;
 
@@ -253,6 +256,7 @@ fn frame_at(
     let is_frame = word(0) == MARK
         && word(4) == CONTENT_LEN as u32
         && [TAG_MARK, zstd::zstd_safe::MAGICNUMBER].contains(&word(HEADER_LEN as usize))
+        && frame.plain_len <= PLAIN_LEN_MAX
         && frame.end().packed <= length
         // Frames stand in the order of the source.
         && frame.plain_from >= plain_min;
