@@ -33,6 +33,8 @@ __all__ = ["CallosumConnection", "callosum_send", "listen", "default_socket_path
 
 # Messages that wait to be sent; with more, `emit` says False.
 QUEUE_MAX = 1000
+# Bytes of a path that every system can connect to.
+PATH_MAX = 103
 # Seconds between two attempts to connect: the first, and the longest.
 RETRY_FIRST, RETRY_LAST = 0.1, 2.0
 # Seconds a server may take to say that it has read a one-shot message.
@@ -58,6 +60,17 @@ def default_socket_path():
     return os.path.join(journal, "health", "callosum.sock")
 
 
+def _connect_path(path):
+    """Where a socket can be reached: a path that is too long for the system is a link to a short
+    one."""
+    if len(os.fsencode(path)) > PATH_MAX:
+        try:
+            return os.readlink(path)
+        except OSError:
+            pass
+    return path
+
+
 def callosum_send(tract, event, /, *, socket_path=None, timeout=RECEIPT_SECONDS, **fields):
     """Sends one message over a connection of its own.
 
@@ -70,7 +83,7 @@ def callosum_send(tract, event, /, *, socket_path=None, timeout=RECEIPT_SECONDS,
         # A server that has stopped reading holds nobody up for ever.
         stream.settimeout(WRITE_SECONDS)
         try:
-            stream.connect(path)
+            stream.connect(_connect_path(path))
             stream.sendall(line)
             stream.shutdown(socket.SHUT_WR)
         except OSError:
@@ -230,7 +243,7 @@ class CallosumConnection:
         while not self._stopping.wait(retry):
             stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                stream.connect(self._path)
+                stream.connect(_connect_path(self._path))
             except OSError:
                 stream.close()
                 retry = min(max(retry * 2, RETRY_FIRST), RETRY_LAST)

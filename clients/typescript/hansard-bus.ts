@@ -15,6 +15,7 @@
 // else HANSARD_BUS, else health/callosum.sock in the journal (HANSARD_JOURNAL, else the platform's
 // data folder + hansard).
 
+import { readlinkSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -44,6 +45,8 @@ export interface Options {
 const QUEUE_BYTES_MAX = 4 * 1024 * 1024;
 /** Messages that wait for an iteration; with more, the oldest goes and `missed` counts it. */
 const WAITING_MAX = 10_000;
+/** Bytes of a path that every system can connect to. */
+const PATH_MAX = 103;
 /** Milliseconds between two attempts to connect: the first, and the longest. */
 const RETRY_FIRST = 100;
 const RETRY_LAST = 2_000;
@@ -59,6 +62,16 @@ export function defaultPath(): string {
       ? join(homedir(), "Library", "Application Support")
       : XDG_DATA_HOME || join(homedir(), ".local", "share");
   return join(HANSARD_JOURNAL || join(data, "hansard"), "health", "callosum.sock");
+}
+
+/** Where a socket can be reached: a path that is too long for the system is a link to a short one. */
+function connectPath(path: string): string {
+  if (Buffer.byteLength(path) <= PATH_MAX) return path;
+  try {
+    return readlinkSync(path);
+  } catch {
+    return path;
+  }
 }
 
 /** A connection that lives long. */
@@ -77,7 +90,7 @@ export function send<T extends string, E extends string>(
   const line = encode(tract, event, options.defaults, fields);
   return new Promise((resolve) => {
     let isWritten = false;
-    const socket = createConnection(options.path ?? defaultPath());
+    const socket = createConnection(connectPath(options.path ?? defaultPath()));
     const done = (sent: boolean) => {
       socket.destroy();
       resolve(sent);
@@ -191,7 +204,7 @@ export class Bus implements AsyncIterable<Message> {
   private open(): void {
     const decoder = new StringDecoder("utf8");
     const pieces: string[] = [];
-    const socket = createConnection(this.path);
+    const socket = createConnection(connectPath(this.path));
     this.socket = socket;
     socket.on("connect", () => {
       this.isConnected = true;

@@ -22,6 +22,7 @@ use crate::control::StartPosition;
 use crate::filter::Filter;
 use crate::line_decoder::LineDecoder;
 use crate::message::{Draft, Message};
+use crate::socket::connect_path;
 
 use inbound::Inbound;
 pub use outbound::EmitError;
@@ -226,7 +227,7 @@ impl ClientShared {
             if !wait.is_zero() && self.inbound.wait_closed(wait) {
                 return;
             }
-            let Ok(stream) = UnixStream::connect(&self.path) else {
+            let Ok(stream) = UnixStream::connect(connect_path(&self.path)) else {
                 backoff.attempt_ended(Duration::ZERO);
                 // Once per outage: a caller without a server must not be flooded with failed
                 // attempts.

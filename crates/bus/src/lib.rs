@@ -47,5 +47,5 @@ pub use replay::{PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource}
 pub use scan::{HeaderKey, LineFault};
 pub use send::{SendOutcome, send, send_within};
 pub use server::{Server, ServerSettings};
-pub use socket::{Socket, lock_for_life, make_private};
+pub use socket::{Socket, connect_path, lock_for_life, make_private};
 pub use stats::{StatsError, query_stats};

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::message::Message;
+use crate::socket::connect_path;
 
 /// How long the server may take to confirm that it has read everything.
 const RECEIPT: Duration = Duration::from_secs(2);
@@ -30,7 +31,7 @@ pub fn send(path: &Path, messages: &[Message]) -> SendOutcome {
 
 /// Sends like [`send`], with another limit for the receipt.
 pub fn send_within(path: &Path, messages: &[Message], limit: Duration) -> SendOutcome {
-    let mut stream = match UnixStream::connect(path) {
+    let mut stream = match UnixStream::connect(connect_path(path)) {
         Ok(stream) => stream,
         Err(error) => return SendOutcome::NotSent(error),
     };

@@ -1,10 +1,15 @@
 //! The socket file: one server at a path, for one user.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink,
+};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -20,6 +25,9 @@ use crate::error::BindError;
 /// Bytes of a socket's path without the final zero; the size of `sun_path`.
 const PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
+/// The folder of sockets whose own path is too long.
+const FOLDER: &str = "hansard";
+
 /// Connections that wait to be accepted. Enough for a burst of one-shot senders.
 const BACKLOG: i32 = 4_096;
 
@@ -28,8 +36,13 @@ const CHILD_WITHIN: Duration = Duration::from_secs(5);
 
 /// A bound socket with its lock. Dropping it removes the socket's file, unless the file at the path
 /// is another one by then.
+///
+/// A path that is too long for the system is a link to a short one in the runtime folder of the
+/// user. A client reads the link, because `connect` takes short paths only.
 pub struct Socket {
+    /// Where clients look for it, and where it is.
     path: PathBuf,
+    bound: PathBuf,
     file: (u64, u64),
     pub(crate) listener: Option<UnixListener>,
     _lock: File,
@@ -60,14 +73,12 @@ pub fn make_private(folder: &Path) -> Result<(), BindError> {
 impl Socket {
     /// Binds the path for as long as the socket lives.
     pub fn bind(path: &Path) -> Result<Socket, BindError> {
-        let len = path.as_os_str().len();
-        if len > PATH_MAX {
-            return Err(BindError::PathTooLong { path: path.to_owned(), len, max: PATH_MAX });
-        }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        Socket::bind_with(path, &runtime_folders())
+    }
+
+    /// Binds a short path in the first of these folders that is short enough, if `path` is not.
+    fn bind_with(path: &Path, runtime_folders: &[PathBuf]) -> Result<Socket, BindError> {
+        let folder = parent(path);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -76,11 +87,19 @@ impl Socket {
         // Under the lock no other server of ours can come between the check for a leftover and the
         // new socket.
         let lock = take_place(path)?;
-        clear(path)?;
-        let listener = listen(path, folder).map_err(BindError::at_path(path))?;
-        let found = fs::symlink_metadata(path).map_err(BindError::at_path(path))?;
+        remove_link(path)?;
+        let bound = match is_short(path) {
+            true => path.to_owned(),
+            false => short_path(path, runtime_folders)?,
+        };
+        clear(&bound)?;
+        let listener = listen(&bound, parent(&bound)).map_err(BindError::at_path(&bound))?;
+        if bound != path {
+            symlink(&bound, path).map_err(BindError::at_path(path))?;
+        }
+        let found = fs::symlink_metadata(&bound).map_err(BindError::at_path(&bound))?;
         let file = (found.dev(), found.ino());
-        Ok(Socket { path: path.to_owned(), file, listener: Some(listener), _lock: lock })
+        Ok(Socket { path: path.to_owned(), bound, file, listener: Some(listener), _lock: lock })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -112,13 +131,81 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let is_ours = fs::symlink_metadata(&self.path)
+        let is_ours = fs::symlink_metadata(&self.bound)
             .is_ok_and(|found| (found.dev(), found.ino()) == self.file);
         if is_ours {
             // The next server recognises a leftover and removes it.
-            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.bound);
+            let _ = remove_link(&self.path);
         }
     }
+}
+
+/// The path to give to `connect` for a socket: of a path that is too long, where its link leads.
+pub fn connect_path(path: &Path) -> Cow<'_, Path> {
+    let target = if is_short(path) { None } else { fs::read_link(path).ok() };
+    target.map_or(Cow::Borrowed(path), Cow::Owned)
+}
+
+fn is_short(path: &Path) -> bool {
+    path.as_os_str().len() <= PATH_MAX
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Folders for sockets whose own path is too long, best first. A folder for temporary files may have
+/// a long path, too.
+fn runtime_folders() -> Vec<PathBuf> {
+    let user = format!("{FOLDER}-{}", rustix::process::geteuid().as_raw());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let runtime = runtime.map(|folder| folder.join(FOLDER));
+    let temporary = [std::env::temp_dir(), PathBuf::from("/tmp")].map(|folder| folder.join(&user));
+    runtime.into_iter().chain(temporary).collect()
+}
+
+/// A path for the socket of a long one: the same for the same.
+fn short_path(path: &Path, folders: &[PathBuf]) -> Result<PathBuf, BindError> {
+    let absolute = std::path::absolute(path).map_err(BindError::at_path(path))?;
+    let mut hash = DefaultHasher::new();
+    absolute.hash(&mut hash);
+    let name = format!("{:016x}.sock", hash.finish());
+    let short = folders.iter().map(|folder| folder.join(&name)).find(|path| is_short(path));
+    let Some(short) = short else {
+        let len = path.as_os_str().len();
+        return Err(BindError::PathTooLong { path: path.to_owned(), len, max: PATH_MAX });
+    };
+    make_own(parent(&short))?;
+    Ok(short)
+}
+
+/// Creates a folder for this user alone in one that others may write to. Another user could have
+/// made it before, or have put a link there; such a folder is refused and left alone.
+fn make_own(folder: &Path) -> Result<(), BindError> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(BindError::at_path(folder)(error));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder).map_err(BindError::at_path(folder))?;
+    let is_own = found.is_dir()
+        && found.uid() == rustix::process::geteuid().as_raw()
+        && found.mode() & 0o077 == 0;
+    match is_own {
+        true => Ok(()),
+        false => Err(BindError::NotPrivate { path: folder.to_owned() }),
+    }
+}
+
+/// Removes a link of ours that stands for a socket; any other is left alone.
+fn remove_link(path: &Path) -> Result<(), BindError> {
+    let Ok(target) = fs::read_link(path) else { return Ok(()) };
+    let is_of_ours = |folder: &OsStr| folder.as_bytes().starts_with(FOLDER.as_bytes());
+    let is_ours = target.parent().and_then(Path::file_name).is_some_and(is_of_ours);
+    if is_ours { fs::remove_file(path).map_err(BindError::at_path(path)) } else { Ok(()) }
 }
 
 fn is_passing(error: &io::Error) -> bool {
@@ -244,4 +331,78 @@ pub(crate) fn peer(stream: &impl AsFd) -> io::Result<Peer> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn peer(_: &impl AsFd) -> io::Result<Peer> {
     Ok(Peer { uid: rustix::process::geteuid().as_raw(), pid: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        long: PathBuf,
+        runtime: PathBuf,
+    }
+
+    /// A path that is too long for a socket, and a folder for a short one.
+    fn place() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join("x".repeat(PATH_MAX)).join("callosum.sock");
+        let runtime = folder.path().join(FOLDER);
+        Place { _folder: folder, long, runtime }
+    }
+
+    #[test]
+    fn long_path_is_a_link_to_a_short_one() {
+        let Place { _folder, long, runtime } = place();
+        let socket = Socket::bind_with(&long, std::slice::from_ref(&runtime)).unwrap();
+        let short = connect_path(&long).into_owned();
+        assert!(is_short(&short) && short.starts_with(&runtime), "{}", short.display());
+        assert!(UnixStream::connect(&short).is_ok());
+        let mode = fs::metadata(&runtime).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        drop(socket);
+        assert!(!short.exists() && fs::symlink_metadata(&long).is_err());
+    }
+
+    #[test]
+    fn leftovers_of_a_long_path_are_replaced() {
+        let Place { _folder, long, runtime } = place();
+        let folders = [runtime];
+        // Killed: both files stay, and no process listens.
+        let mut socket = Socket::bind_with(&long, &folders).unwrap();
+        let short = connect_path(&long).into_owned();
+        socket.bound = PathBuf::new();
+        drop(socket);
+        assert!(short.exists());
+        let _socket = Socket::bind_with(&long, &folders).unwrap();
+        assert!(UnixStream::connect(connect_path(&long)).is_ok());
+    }
+
+    #[test]
+    fn folder_that_others_can_enter_is_refused() {
+        let Place { _folder, long, runtime } = place();
+        let refused = || match Socket::bind_with(&long, std::slice::from_ref(&runtime)) {
+            Err(BindError::NotPrivate { path }) => path == runtime,
+            _ => false,
+        };
+        fs::create_dir(&runtime).unwrap();
+        fs::set_permissions(&runtime, Permissions::from_mode(0o755)).unwrap();
+        assert!(refused());
+        // A link may lead to a folder of ours that another user chose.
+        fs::remove_dir(&runtime).unwrap();
+        let own = runtime.with_file_name("own");
+        DirBuilder::new().mode(0o700).create(&own).unwrap();
+        symlink(&own, &runtime).unwrap();
+        assert!(refused());
+    }
+
+    #[test]
+    fn without_a_short_folder_the_error_names_the_limit() {
+        let Place { _folder, long, .. } = place();
+        let Err(error) = Socket::bind_with(&long, &[long.with_file_name("also-long")]) else {
+            panic!("it is bound")
+        };
+        assert!(matches!(error, BindError::PathTooLong { .. }), "{error}");
+        assert!(error.to_string().contains("bytes"), "{error}");
+    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::message::Message;
 use crate::relay::LINE_MAX;
+use crate::socket::connect_path;
 
 /// How long a server may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -23,7 +24,7 @@ pub enum StatsError {
 /// Asks the server at a path for its `callosum.stats`.
 pub fn query_stats(path: &Path) -> Result<Message, StatsError> {
     let not_running = |source| StatsError::NotRunning { path: path.to_owned(), source };
-    let stream = UnixStream::connect(path).map_err(not_running)?;
+    let stream = UnixStream::connect(connect_path(path)).map_err(not_running)?;
     let until = Instant::now() + ANSWER_WITHIN;
     ask(stream, until).ok().flatten().ok_or_else(|| StatsError::NoAnswer { path: path.to_owned() })
 }

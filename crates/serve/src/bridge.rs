@@ -46,7 +46,7 @@ impl BusSubscription {
         app: &AppState,
         wanted: &BusFilter,
     ) -> std::io::Result<BusSubscription> {
-        let (read, mut say) = UnixStream::connect(app.bus()).await?.into_split();
+        let (read, mut say) = UnixStream::connect(bus::connect_path(app.bus())).await?.into_split();
         let mut subscribe = json!({"tract": "callosum", "event": "subscribe", "name": "page"});
         let mut set = |name: &str, value| subscribe[name] = value;
         wanted.tract.iter().for_each(|tract| set("tracts", json!([tract])));

@@ -53,7 +53,11 @@ fn exchange(socket: &Path, line: &[u8], deadline: Instant) -> io::Result<bool> {
 
 /// Connects without blocking: a full backlog means that the daemon hangs, and is an error at once.
 fn connect(socket: &Path) -> io::Result<OwnedFd> {
-    let address = SocketAddrUnix::new(socket)?;
+    let address = match SocketAddrUnix::new(socket) {
+        Ok(address) => address,
+        // Too long for the system: the daemon has put a link to a short path there.
+        Err(_) => SocketAddrUnix::new(std::fs::read_link(socket)?)?,
+    };
     let stream = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&stream, rustix::io::FdFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&stream, true)?;

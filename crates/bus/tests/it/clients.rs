@@ -56,6 +56,18 @@ fn client_receives_and_sends() {
 }
 
 #[test]
+fn clients_follow_the_link_of_a_long_path() {
+    let test_server = TestServer::open();
+    let path = test_server.long_path();
+    let client = start(&path, ClientSettings::default());
+    assert_eq!(hear(&client), ClientEvent::Connected);
+    let message = Message::parse(note(1).as_bytes()).unwrap();
+    assert!(matches!(send(&path, &[message]), SendOutcome::Delivered));
+    hear_line(&client);
+    bus::query_stats(&path).unwrap();
+}
+
+#[test]
 fn client_outlives_its_server() {
     let mut test_server = TestServer::open();
     test_server.close();

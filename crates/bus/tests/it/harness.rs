@@ -45,6 +45,15 @@ impl TestServer {
         self.folder.path()
     }
 
+    /// A path that is too long to connect to, and leads to the server.
+    pub(crate) fn long_path(&self) -> PathBuf {
+        let folder = self.folder().join("x".repeat(120));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("callosum.sock");
+        std::os::unix::fs::symlink(&self.path, &path).unwrap();
+        path
+    }
+
     /// Stops the server and waits until it has.
     pub(crate) fn close(&mut self) {
         self.handle.stop();

@@ -51,6 +51,16 @@ fn shipped_python_client_works() {
 }
 
 #[test]
+fn shipped_python_client_follows_a_long_link() {
+    let server = TestServer::open();
+    let program = "import sys; sys.path.insert(0, sys.argv[2]); import hansard_bus
+if hansard_bus.callosum_send('a', 'b', socket_path=sys.argv[1]): print('ok')";
+    let mut command = Command::new("python3");
+    command.args(["-B", "-c", program]).args([server.long_path(), clients()]);
+    is_well(command);
+}
+
+#[test]
 fn shipped_python_client_accepts_plain_server() {
     let server = TestServer::open();
     let path = server.folder().join("plain.sock");

@@ -42,6 +42,12 @@ fn shipped_typescript_client_works() {
     let plain = server.folder().join("plain.sock");
     plain_server(&plain);
     node(&plain, "plain");
+    let program = "import { send } from './hansard-bus.js';
+        if (await send('a', 'b', {}, { path: process.argv[1] })) console.log('ok');";
+    let long = server.long_path();
+    let arguments = ["--input-type=module", "-e", program, "--", long.to_str().unwrap()];
+    let output = run("node", &arguments, dir.path());
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "ok");
     survives(&mut server, dir.path());
 }
 

@@ -95,6 +95,23 @@ fn daemon_records_and_publishes() {
 }
 
 #[test]
+fn long_journal_path_has_a_daemon() {
+    let world = empty();
+    let (runtime, journal) = (world.home().to_owned(), world.home().join("x".repeat(120)));
+    let world = world.with("XDG_RUNTIME_DIR", runtime).with("HANSARD_JOURNAL", journal.clone());
+    let daemon = up(&world);
+    let message = r#"{"tract":"test","event":"note"}"#;
+    let sent = world.run(&["bus", "send", message]);
+    assert_eq!(sent.code, Some(0), "{sent}");
+    let payload = br#"{"hook_event_name":"SessionStart","session_id":"s1","cwd":"/home/dev"}"#;
+    world.run_with_input(&["hook", "claude"], payload);
+    // The daemon took it, so it was left nowhere for later.
+    let left = |name: &str| fs::read_dir(journal.join(name)).map_or(0, Iterator::count);
+    assert_eq!((left("spool"), left("signals")), (0, 0));
+    daemon.terminate();
+}
+
+#[test]
 fn history_is_not_published_event_by_event() {
     let transcripts = Transcripts::make("1mb", 51, "0.6");
     // What was written a moment ago may still be written to.
