@@ -5,11 +5,13 @@
 //! chunks of complete lines. The portions in which events come make no difference. Amendments are
 //! left out, because the first account is written already.
 //!
+//! Where a turn begins and ends is the [`TurnMachine`]'s decision.
+//!
 //! Secrets are taken out before: a text that is cut first could keep half of one.
 
 use event::payload::{
-    AssistantMessage, Content, ErrorRaised, Note, SessionStarted, SettingsChanged, StopReason,
-    ToolCall, ToolResult, TurnCompleted, UserPrompt,
+    AssistantMessage, Content, ErrorRaised, Note, SessionStarted, SettingsChanged, ToolCall,
+    ToolResult, TurnCompleted, UserPrompt,
 };
 use event::{Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,7 @@ use crate::problem;
 use crate::tool::{ToolUse, has_failed};
 use crate::tool_lines::{self, RunCall};
 use crate::torn::{EventNovelty, TornRecords};
+use crate::turn_machine::{TurnMachine, TurnOutcome, TurnStep, TurnStop};
 
 const PROMPT_CHARS_MAX: usize = 2_000;
 const ANSWER_CHARS_MAX: usize = 1_000;
@@ -71,6 +74,7 @@ pub struct SessionText {
     calls: CallStyle,
     cwd: Option<String>,
     torn: TornRecords,
+    machine: TurnMachine,
     /// The turn has an answer that is not short.
     is_answered: bool,
     /// A short answer, and what came behind it.
@@ -97,6 +101,7 @@ impl SessionText {
             calls,
             cwd: None,
             torn: TornRecords::default(),
+            machine: TurnMachine::default(),
             is_answered: false,
             held: Vec::new(),
             run: Vec::new(),
@@ -115,6 +120,13 @@ impl SessionText {
         // The lines are written and may have been handed out; they cannot be changed any more.
         if self.torn.inspect_event(event) == EventNovelty::Again {
             return;
+        }
+        let outcome_before = self.machine.end().map(|end| end.outcome);
+        let change = self.machine.apply(event);
+        let is_over = matches!(change.stop, Some(TurnStop::Over { is_told: true, .. }));
+        // The held answer comes before what begins the next turn, and before what ended its own.
+        if is_over || matches!(change.step, TurnStep::Opened { .. }) {
+            self.end_turn();
         }
         match event.kind {
             // Where the agent works: paths are shown from there.
@@ -162,8 +174,14 @@ impl SessionText {
                 let raised = event.readable::<ErrorRaised>().unwrap_or_default();
                 self.apply_error(&raised.message);
             }
-            Kind::TurnCompleted => self.turn_end(event),
-            Kind::SessionExited => self.end_turn(),
+            // A hook and the transcript may both report one end. The second report is told if it
+            // says another end.
+            Kind::TurnCompleted => {
+                let outcome = self.machine.end().map(|end| end.outcome);
+                if is_over || outcome != outcome_before {
+                    self.tell_end(event, outcome);
+                }
+            }
             _ => {}
         }
     }
@@ -186,10 +204,6 @@ impl SessionText {
 
     fn apply_prompt(&mut self, event: &Event) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
-        // A queued prompt comes in the middle of a turn, and its short answer is not decided yet.
-        if !prompt.queued {
-            self.end_turn();
-        }
         self.queue_line(TextLine::Said(format!(
             "[USER]: {}",
             spoken_text(&prompt.content, PROMPT_CHARS_MAX)
@@ -215,14 +229,13 @@ impl SessionText {
         }
     }
 
-    fn turn_end(&mut self, event: &Event) {
+    /// Tells how a turn ended, if not well.
+    fn tell_end(&mut self, event: &Event, outcome: Option<TurnOutcome>) {
         let turn = event.readable::<TurnCompleted>().unwrap_or_default();
-        // The held answer must come before what ended its turn.
-        self.end_turn();
         if let Some(error) = turn.error {
             self.apply_error(&error);
         }
-        if turn.stop_reason == Some(StopReason::Interrupted) {
+        if outcome == Some(TurnOutcome::Interrupted) {
             self.queue_line(TextLine::Said("[INTERRUPTED]".to_owned()));
         }
         self.last_error = None;

@@ -3,6 +3,9 @@
 //! A call is written together with its result, so the blocks behind a call wait for the result:
 //! at most [`HELD_MAX`] of them, and never beyond the turn. Amendments are left out, because the
 //! first account is written already.
+//!
+//! Where a turn begins and ends is the [`TurnMachine`]'s decision. Its head is written with the
+//! first block of it, because many turns are announced before they have anything to show.
 
 use std::collections::VecDeque;
 
@@ -18,23 +21,22 @@ use super::block::{CallBlock, DocumentBlock};
 use super::call;
 use super::clean::Clean;
 use crate::id_hash::IdHash;
-use crate::ring_buffer::RingBuffer;
 use crate::torn::{EventNovelty, TornRecords};
+use crate::turn_machine::{TurnMachine, TurnStep};
 
 /// Blocks that wait for the result of a call. When there are more, the call is told without.
 const HELD_MAX: usize = 200;
-
-/// Turns that are over and remembered: what one left running comes late and begins no new one.
-const OVER_MAX: usize = 64;
 
 /// Tells a session, event by event.
 pub(crate) struct BlockBuilder {
     options: Options,
     seq: u64,
     torn: TornRecords,
+    machine: TurnMachine,
+    /// How many turns have a head.
     turn: u64,
-    is_in_turn: bool,
-    over: RingBuffer<IdHash, OVER_MAX>,
+    /// A turn has begun that has no head yet.
+    is_head_due: bool,
     is_inherited: bool,
     held: VecDeque<HeldBlock>,
     /// The last error that was told, which the end of the turn often repeats.
@@ -53,9 +55,9 @@ impl BlockBuilder {
             options,
             seq: 0,
             torn: TornRecords::default(),
+            machine: TurnMachine::default(),
             turn: 0,
-            is_in_turn: false,
-            over: RingBuffer::default(),
+            is_head_due: false,
             is_inherited: false,
             held: VecDeque::new(),
             last_error: None,
@@ -73,26 +75,28 @@ impl BlockBuilder {
         }
         // Before the event is told: the remark stands between the inherited part and it.
         self.cross_fork(event);
+        let outcome_before = self.machine.end().map(|end| end.outcome);
+        let step = self.machine.apply(event).step;
+        let is_opened = matches!(step, TurnStep::Opened { .. });
+        self.is_head_due |= is_opened;
+        // What arrives late belongs to a turn that has its head.
+        let is_late = step == TurnStep::Late;
         match event.kind {
-            Kind::UserPrompt => self.apply_prompt(event, clean),
+            Kind::UserPrompt => self.apply_prompt(event, is_opened, clean),
             Kind::AssistantMessage => {
                 let Some(said) = event.readable::<AssistantMessage>() else { return };
-                self.apply_answer(event, DocumentBlock::Answer(content_text(&said.content, clean)));
+                let answer = DocumentBlock::Answer(content_text(&said.content, clean));
+                self.apply_answer(event, is_late, answer);
             }
             Kind::AssistantThinking if self.options.shows_thinking => {
                 let Some(thought) = event.readable::<AssistantThinking>() else { return };
-                self.apply_answer(
-                    event,
-                    DocumentBlock::Thinking(clean.clean_text(&thought.thinking)),
-                );
+                let thinking = DocumentBlock::Thinking(clean.clean_text(&thought.thinking));
+                self.apply_answer(event, is_late, thinking);
             }
             Kind::ToolCall => {
                 let Some(called) = event.readable::<ToolCall>() else { return };
-                let turn = event.turn_id.as_deref().map(IdHash::from_id);
-                // Background work of a turn that is over may call late; it begins no turn of its
-                // own.
-                if !turn.is_some_and(|turn| self.over.contains(&turn)) {
-                    self.open_turn(event);
+                if !is_late {
+                    self.write_turn_head(event);
                 }
                 let call = call::call_block(&called, clean, self.options.input_max);
                 // The blocks behind an open call wait, so that the document keeps its order:
@@ -102,7 +106,16 @@ impl BlockBuilder {
                 self.hold_block(HeldBlock::Open(IdHash::from_id(&called.call_id), call));
             }
             Kind::ToolResult => self.apply_result(event, clean),
-            Kind::TurnCompleted => self.complete(event, clean),
+            // A hook and the transcript may both report one end. The second report is told if it
+            // says another end.
+            Kind::TurnCompleted if is_late => {}
+            Kind::TurnCompleted => {
+                let is_news = step != TurnStep::Unrelated
+                    || self.machine.end().map(|end| end.outcome) != outcome_before;
+                if is_news {
+                    self.complete(event, clean);
+                }
+            }
             Kind::Error => {
                 let raised = event.readable::<ErrorRaised>().unwrap_or_default();
                 self.apply_error(&raised.message, clean);
@@ -140,22 +153,21 @@ impl BlockBuilder {
         self.held.pop_front().map(HeldBlock::into_block)
     }
 
-    fn apply_prompt(&mut self, event: &Event, clean: &mut Clean<'_>) {
+    fn apply_prompt(&mut self, event: &Event, is_opened: bool, clean: &mut Clean<'_>) {
         let Some(prompt) = event.readable::<UserPrompt>() else { return };
-        // A prompt begins a turn even if the agent never recorded the end of the one before.
-        if !prompt.queued {
-            self.is_in_turn = false;
-            self.open_turn(event);
-        }
+        self.write_turn_head(event);
         let text = content_text(&prompt.content, clean);
-        self.push_block(DocumentBlock::Prompt { text, is_queued: prompt.queued });
+        // A queued prompt behind the end of a turn opens one of its own.
+        self.push_block(DocumentBlock::Prompt { text, is_queued: prompt.queued && !is_opened });
     }
 
-    fn apply_answer(&mut self, event: &Event, block: DocumentBlock) {
+    fn apply_answer(&mut self, event: &Event, is_late: bool, block: DocumentBlock) {
         let (DocumentBlock::Answer(text) | DocumentBlock::Thinking(text)) = &block else { return };
         // An empty answer comes before the calls of its record, and shows nothing.
         if !text.trim().is_empty() {
-            self.open_turn(event);
+            if !is_late {
+                self.write_turn_head(event);
+            }
             self.push_block(block);
         }
     }
@@ -193,10 +205,6 @@ impl BlockBuilder {
         if let Some(error) = &completed.error {
             self.apply_error(error, clean);
         }
-        if let Some(turn_id) = &event.turn_id {
-            self.over.push(IdHash::from_id(turn_id));
-        }
-        self.is_in_turn = false;
     }
 
     fn apply_error(&mut self, message: &str, clean: &mut Clean<'_>) {
@@ -206,11 +214,10 @@ impl BlockBuilder {
         }
     }
 
-    fn open_turn(&mut self, event: &Event) {
-        if self.is_in_turn {
+    fn write_turn_head(&mut self, event: &Event) {
+        if !std::mem::take(&mut self.is_head_due) {
             return;
         }
-        self.is_in_turn = true;
         // The same error in another turn is news.
         self.last_error = None;
         self.turn += 1;

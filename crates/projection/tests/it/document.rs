@@ -563,3 +563,40 @@ fn an_event_is_redacted_wherever_it_has_text() {
     assert!(event.data.get().contains(r#""input":{"a":[{"[gone]":7}],"b":"[gone]","n":1.5}"#));
     assert_eq!(redacted(&log.events[1], redact), log.events[1]);
 }
+
+#[test]
+fn turns_are_those_of_the_turn_machine() {
+    check(
+        |log| {
+            log.prompt("go");
+            log.say("m1", "Here it is.");
+            log.end("interrupted");
+            // A hook reports the same end.
+            log.end("interrupted");
+            // Typed while the agent was busy, and handed over after the end.
+            log.queued("and then?");
+            log.add("turn.started", json!({"agent_id": "a"}));
+            log.say("m2", "That too.");
+        },
+        Format::Plain,
+        expect![[r#"
+            --- 1 --- 2026-11-16 08:00:02 UTC --------------------------------------
+
+            USER
+              go
+
+            ASSISTANT
+              Here it is.
+
+            !! Interrupted by the user
+
+            --- 2 --- 2026-11-16 08:00:06 UTC --------------------------------------
+
+            USER
+              and then?
+
+            ASSISTANT
+              That too.
+        "#]],
+    );
+}

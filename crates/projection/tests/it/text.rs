@@ -581,3 +581,27 @@ fn the_calls_of_a_program_are_told_in_its_place() {
             [ACTIVITY] Ran: ls; wc -l"#]],
     );
 }
+
+#[test]
+fn turns_are_those_of_the_turn_machine() {
+    check(
+        |log| {
+            log.prompt("go");
+            log.say("m1", "ok").draft.turn_id = Some("t1".to_owned());
+            // The agent goes on by itself, in a turn of its own: the short answer was the only one.
+            log.say("m2", "The build in the background is done, too.").draft.turn_id =
+                Some("t2".to_owned());
+            log.end("interrupted").draft.turn_id = Some("t2".to_owned());
+            // A hook reports the same end.
+            log.end("interrupted").draft.turn_id = Some("t2".to_owned());
+        },
+        expect![[r#"
+            [USER]: go
+
+            [ASSISTANT]: ok
+
+            [ASSISTANT]: The build in the background is done, too.
+
+            [INTERRUPTED]"#]],
+    );
+}
