@@ -432,7 +432,7 @@ impl Recorder {
         // A run that was published goes on in old events too; its end must not be skipped.
         let published = match has_recent || caught.goes_on {
             true => self.publisher.catch_up(stop),
-            false => self.publisher.skip_history(),
+            false => self.publisher.skip_history(stop),
         };
         if let Err(error) = published {
             tracing::error!(target: part::JOURNAL, "new events cannot be published: {error}");

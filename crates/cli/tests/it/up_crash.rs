@@ -1,16 +1,23 @@
 //! Killed at any instant and started again, the daemon records everything once, and a
-//! subscriber that starts at 0 gets every event once and in order.
+//! subscriber that starts at 0 gets every event once and in order. Every run that it began to tell
+//! of has one end.
 
+use std::fs;
 use std::time::Duration;
 
+use event::Time;
+use serde_json::Value;
 use testkit::{Dice, RunningProgram, Transcripts, World};
 
+use crate::bus::hears;
+use crate::follow::prompt;
 use crate::ingest::{ingest, reading};
 use crate::ingest_crash::{assert_held, crashes, held};
-use crate::json;
+use crate::status::register;
 use crate::totals::{assert_same, counted};
-use crate::up::up;
-use crate::writer::Writer;
+use crate::up::{millis, up};
+use crate::writer::{Writer, append};
+use crate::{empty, json};
 
 /// Kills, as a part of those `HANSARD_TEST_CRASHES` sets.
 const SHARE: u32 = 8;
@@ -62,4 +69,104 @@ fn positions(world: &World, count: usize) -> Vec<u64> {
         positions.extend(message["position"].as_u64());
     }
     positions
+}
+
+/// When a daemon is killed that tells of a run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum KillPoint {
+    /// The start is on the bus.
+    Started,
+    /// The file of open runs has it.
+    Saved,
+    /// The end is on the bus.
+    Ended,
+    /// The file of open runs has it no more.
+    Forgotten,
+}
+
+/// A daemon with a listener, and what it said.
+struct Heard {
+    daemon: RunningProgram,
+    listener: RunningProgram,
+}
+
+impl Heard {
+    fn begin(world: &World) -> Heard {
+        let daemon = up(world);
+        let listener = world.start(&["bus", "listen", "--tract", "cortex"]);
+        while !hears(world, &listener) {}
+        Heard { daemon, listener }
+    }
+
+    /// Hears until one of these messages comes.
+    fn until(&mut self, names: &[&str], heard: &mut Vec<Value>) {
+        loop {
+            let line = self.listener.line().expect("there is more to hear");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let is_it = names.contains(&message["event"].as_str().unwrap());
+            heard.push(message);
+            if is_it {
+                return;
+            }
+        }
+    }
+
+    fn kill(self) {
+        self.daemon.kill();
+        self.listener.kill();
+    }
+}
+
+#[test]
+fn killed_daemon_ends_every_run_once() {
+    const ENDS: &[&str] = &["finish", "error"];
+    let points = [KillPoint::Started, KillPoint::Saved, KillPoint::Ended, KillPoint::Forgotten];
+    let world = empty();
+    let file = world.home().join(".claude/projects/-home-dev-app/s.jsonl");
+    let registry = world.home().join(format!(".claude/sessions/{}.json", std::process::id()));
+    let open_runs = world.home().join(".local/share/hansard/health/open_runs.json");
+    let wait_file = |has_run: bool| {
+        let is_there = || fs::read_to_string(&open_runs).is_ok_and(|it| it.contains("claude:s"));
+        while is_there() != has_run {
+            std::thread::yield_now();
+        }
+    };
+    let mut heard = Vec::new();
+    for (number, point) in (0..).zip(points) {
+        register(&world, "s", "busy");
+        let mut daemon = Heard::begin(&world);
+        // The session goes on: whatever the daemon before left open, it has ended itself.
+        let now = Time::from_millis(millis()).to_string();
+        let line = prompt("s", number);
+        let at = line.find("2026-03-02T").unwrap();
+        // A version that lists the sessions it has open.
+        let line = line.replace(&line[at..at + 24], &now).replace("2.1.44", "2.1.325");
+        append(&file, line.as_bytes());
+        daemon.until(&["start"], &mut heard);
+        if point == KillPoint::Saved {
+            wait_file(true);
+        }
+        if matches!(point, KillPoint::Started | KillPoint::Saved) {
+            daemon.kill();
+            daemon = Heard::begin(&world);
+        }
+        // No process has the session open any more, and no event says so.
+        fs::remove_file(&registry).unwrap();
+        daemon.until(ENDS, &mut heard);
+        if point != KillPoint::Ended {
+            wait_file(false);
+        }
+        daemon.kill();
+    }
+    let named = |names: &[&str]| -> Vec<Value> {
+        let is_it = |message: &&Value| names.contains(&message["event"].as_str().unwrap());
+        let mut ids: Vec<Value> =
+            heard.iter().filter(is_it).map(|message| message["run_id"].clone()).collect();
+        // The daemon that was killed in the middle of it may be repeated by the next.
+        ids.dedup();
+        ids
+    };
+    let starts = named(&["start"]);
+    assert_eq!(starts.len(), points.len(), "{heard:#?}");
+    assert_eq!(named(ENDS), starts, "{heard:#?}");
 }

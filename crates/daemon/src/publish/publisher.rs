@@ -58,6 +58,9 @@ pub(crate) struct BusPublisher {
     cortex: Cortex,
     /// Everything up to here was published or skipped.
     at: u64,
+    /// The journal's last position at the start. What the former daemon recorded and did not come to
+    /// publish is not history.
+    recorded_before: u64,
     saved: Option<u64>,
     saved_at: Instant,
     /// While catching up, older events count as history.
@@ -93,7 +96,8 @@ impl BusPublisher {
         let OpenRuns { position, sessions } = saved.unwrap_or_default();
         // The file is written before the position is saved. Its own position is later after a crash
         // between the two, and the runs are those of that position.
-        let at = at.max(position.min(journal.tail()?));
+        let recorded_before = journal.tail()?;
+        let at = at.max(position.min(recorded_before));
         let recent_since = before_absence(clock());
         let long_ago = Instant::now();
         let mut publisher = BusPublisher {
@@ -102,6 +106,7 @@ impl BusPublisher {
             clock,
             cortex: Cortex::live(sessions.clone()),
             at,
+            recorded_before,
             saved: None,
             saved_at: long_ago,
             recent_since,
@@ -123,8 +128,11 @@ impl BusPublisher {
         at >= self.recent_since
     }
 
-    /// Skips everything recorded so far as history.
-    pub(crate) fn skip_history(&mut self) -> Result<(), ReadError> {
+    /// Skips everything that was recorded since the start as history.
+    pub(crate) fn skip_history(&mut self, stop: &StopFlag) -> Result<(), ReadError> {
+        if self.at < self.recorded_before {
+            return self.catch_up(stop);
+        }
         // Never backwards: subscribers may have been told of a later position already.
         self.at = self.journal_handle.current().tail()?.max(self.at);
         let _ = self.bus.announce_position(self.at);

@@ -227,3 +227,6 @@ fn whole_event(recorded: &Recorded) -> Message {
 fn replay_error(error: journal::ReadError) -> ReplayError {
     ReplayError(Box::new(error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -248,6 +248,22 @@ fn background_work_goes_on_after_the_end() {
 }
 
 #[test]
+fn finished_qwen_run_ends_with_its_status() {
+    let mut log = log(&[(Deed::Prompt, 0), (Deed::Words, 0), (Deed::Tokens, 0)]);
+    for recorded in &mut log.0 {
+        recorded.event.draft.provider = "qwen".to_owned();
+    }
+    let mut cortex = live(&BTreeSet::new());
+    log.0.iter().for_each(|recorded| _ = cortex.make_messages(recorded, &log));
+    // Qwen records no end of a turn. The status has waited for its last records already.
+    let said = assessed(3, Status::Exited, Reason::RunOver);
+    let messages = cortex.apply_status(&said, Time::from_millis(0));
+    let end = messages.last().expect("there are messages").message.to_json();
+    assert_eq!((&end["event"], &end["outcome"]), (&"finish".into(), &"done".into()));
+    assert_eq!((&end["usage"]["input_tokens"], &end["cost"]), (&10.into(), &0.25.into()));
+}
+
+#[test]
 fn status_end_is_not_repeated_after_restart() {
     let log = log(&[(Deed::Prompt, 0), (Deed::Words, 0), (Deed::Prompt, 0)]);
     let mut first = live(&BTreeSet::new());

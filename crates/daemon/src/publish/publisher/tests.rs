@@ -193,6 +193,20 @@ fn open_run_is_resumed_after_restart() {
 }
 
 #[test]
+fn unpublished_events_are_not_skipped() {
+    let mut stage = Stage::new();
+    drop(stage.news());
+    // Recorded by a daemon that was killed before it could publish them.
+    let wanted = stage.record("s", NOW, 2);
+    let mut news = stage.news();
+    news.skip_history(&StopFlag::default()).expect("it can be read");
+    stage.record("history", 0, 2);
+    news.skip_history(&StopFlag::default()).expect("it can be read");
+    drop(news);
+    assert_eq!(stage.told(), wanted);
+}
+
+#[test]
 fn bundle_of_fresh_runs_is_not_published() {
     let mut stage = Stage::new();
     let mut news = stage.news();
