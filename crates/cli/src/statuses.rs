@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use daemon::{ApprovalFilter, RunningDaemon, SessionStatus, StatusTracker, answers, approvals};
 use host::Processes;
@@ -18,15 +18,18 @@ use wire::{Approval, Page, Status, percent_encode};
 use crate::error::CliError;
 use crate::world;
 
-/// How long the daemon may take. A daemon that reads a long history for the first time is slow; this
+/// How long the daemon may take in all; then this process looks itself. A daemon that reads a long history for the first time is slow; this
 /// process would be just as slow.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long a connection on this machine may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 
-/// The longest answer that is read.
-const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// The longest answer that is read. A longer one counts as none.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of an answer that are read at a time.
+const PART_BYTES: usize = 64 << 10;
 
 /// The statuses of a journal's sessions.
 pub(crate) struct Statuses {
@@ -114,7 +117,7 @@ impl DaemonApi {
 
     /// The answer; `None` if there is none, or if this version does not understand it.
     fn get<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
-        let reply = self.exchange(path).ok()?;
+        let reply = self.exchange(path, ANSWER_WITHIN).ok()?;
         let head_end = reply.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
         let (head, body) = (&reply[..head_end], &reply[head_end + 4..]);
         let is_ok = head.split(|byte| *byte == b' ').nth(1) == Some(b"200");
@@ -124,16 +127,29 @@ impl DaemonApi {
     /// One request on a connection of its own. HTTP/1.0, so that the answer is not sent in chunks and
     /// ends with the connection: a client library would bring more than this needs, and the right to
     /// call other machines.
-    fn exchange(&self, path: &str) -> io::Result<Vec<u8>> {
+    fn exchange(&self, path: &str, within: Duration) -> io::Result<Vec<u8>> {
+        let until = Instant::now() + within;
         let DaemonApi { address, token } = self;
         let mut stream = TcpStream::connect_timeout(address, CONNECT_WITHIN)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+        stream.set_write_timeout(Some(within))?;
         let head = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n");
         write!(stream, "{head}Authorization: Bearer {token}\r\n\r\n")?;
         let mut reply = Vec::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut reply)?;
-        Ok(reply)
+        let mut part = vec![0; PART_BYTES];
+        loop {
+            // The limit of the socket holds for one read; an answer may come in many.
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || reply.len() > ANSWER_BYTES_MAX {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(Some(left))?;
+            match stream.read(&mut part) {
+                Ok(0) => return Ok(reply),
+                Ok(count) => reply.extend_from_slice(&part[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -149,4 +165,28 @@ pub(crate) fn needs_user(status: &Status) -> bool {
 
 fn to_wire(statuses: Vec<SessionStatus>) -> Vec<Status> {
     statuses.iter().filter(|status| status.is_listed()).map(answers::status).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn endless_answer_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let daemon = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // Each byte comes in time, and the answer never ends.
+            while stream.write_all(b"x").is_ok() {
+                std::thread::yield_now();
+            }
+        });
+        let api = DaemonApi { address, token: String::new() };
+        let answer = api.exchange("/api/status", Duration::from_millis(100));
+        assert_eq!(answer.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        daemon.join().unwrap();
+    }
 }
