@@ -21,10 +21,11 @@ use journal::{
 use serve::Board;
 
 use super::changes::StatusChanges;
-use super::tracker::{Recheck, SessionStatus, StatusTracker};
+use super::tracker::{PAGE, Recheck, SessionStatus, StatusTracker};
 use crate::answers;
 use crate::journal_handle::JournalHandle;
 use host::Processes;
+use projection::Facts;
 use projection::status::{Status, StatusState};
 
 /// The least time between two updates of the board.
@@ -150,24 +151,46 @@ impl StatusService {
 
     /// The listed sessions that were recently active or are open.
     pub(crate) fn recent(&self) -> Result<Vec<SessionStatus>, ReadError> {
+        self.prepare_recent()?;
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         let listed = tracker.recent(processes, (self.clock)())?;
         Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
 
-    /// The status of one session. A long session is read before the lock is taken, so that other
-    /// callers do not wait for it.
+    /// The status of one session.
     pub(crate) fn for_session(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
-        // The lock is free between the check and the read; `for_session` reads whatever is still
-        // missing.
-        let is_near = self.tracker().tracker.is_near(&info);
-        if !is_near {
-            views::prepare_state::<StatusState>(&self.journal.current(), &info)?;
-        }
+        self.prepare(&info)?;
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         tracker.for_session(info, processes, (self.clock)())
+    }
+
+    /// Reads a long session before the lock is taken, so that other callers do not wait for it.
+    fn prepare(&self, info: &SessionInfo) -> Result<(), ReadError> {
+        // The lock is free between the check and the read; the tracker reads whatever is still
+        // missing.
+        if self.tracker().tracker.is_near(info) {
+            return Ok(());
+        }
+        let journal = self.journal.current();
+        views::prepare_state::<StatusState>(&journal, info)?;
+        views::prepare_state::<Facts>(&journal, info)
+    }
+
+    /// The same for all sessions of a list.
+    fn prepare_recent(&self) -> Result<(), ReadError> {
+        let which = StatusTracker::recently_active((self.clock)());
+        let journal = self.journal.current();
+        let mut after = None;
+        loop {
+            let page = journal.sessions(&which, after.as_deref(), PAGE)?;
+            page.items.iter().try_for_each(|info| self.prepare(info))?;
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     fn run(&self) {
@@ -248,6 +271,7 @@ impl StatusService {
     fn show_all(&self, round: u64, journal: &Journal) -> Result<ShownSessions, ReadError> {
         // Read before the list: a deletion in between then shows at the next check.
         let deletions = journal.deletions()?;
+        self.prepare_recent()?;
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         // Child sessions are among them.

@@ -34,7 +34,7 @@ const ASKING_NANOS: i128 = 7 * RECENT_NANOS;
 const GENERATIONS_MAX: usize = 64;
 
 /// Sessions read at a time.
-const PAGE: usize = 500;
+pub(crate) const PAGE: usize = 500;
 
 /// Assesses sessions and remembers them between two looks.
 pub struct StatusTracker {
@@ -138,6 +138,12 @@ impl StatusTracker {
         }
     }
 
+    /// Which sessions count as recently active.
+    pub(crate) fn recently_active(now: Time) -> SessionFilter {
+        let active_since = Some(Time::from_nanos(now.nanos() - RECENT_NANOS));
+        SessionFilter { active_since, ..SessionFilter::default() }
+    }
+
     /// The sessions that were recently active or are open now, newest activity first, then those that
     /// have waited for the user for days.
     pub fn recent(
@@ -166,7 +172,8 @@ impl StatusTracker {
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let ago = |nanos: i128| Time::from_nanos(now.nanos() - nanos);
-        let mut listed = self.list(Some(ago(RECENT_NANOS)), purpose, processes, now)?;
+        let recent = StatusTracker::recently_active(now);
+        let mut listed = self.list(&recent, purpose, processes, now)?;
         // Together with `list` this covers a week: 24 hours in full, the six days before only as
         // far as they ask.
         let earlier = SessionFilter {
@@ -235,7 +242,7 @@ impl StatusTracker {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        self.list(None, AssessFor::Answer, processes, now)
+        self.list(&SessionFilter::default(), AssessFor::Answer, processes, now)
     }
 
     /// Whether a session is tracked up to its last event, or nearly so.
@@ -338,19 +345,18 @@ impl StatusTracker {
 
     fn list(
         &mut self,
-        active_since: Option<Time>,
+        which: &SessionFilter,
         purpose: AssessFor,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
         let probe = HostProbe::look(&environment, processes);
-        let filter = SessionFilter { active_since, ..SessionFilter::default() };
         let mut statuses = Vec::new();
         let mut listed = BTreeSet::new();
         let mut after = None;
         loop {
-            let page = self.journal.sessions(&filter, after.as_deref(), PAGE)?;
+            let page = self.journal.sessions(which, after.as_deref(), PAGE)?;
             self.find_files(&page.items)?;
             for info in page.items {
                 listed.insert(info.id.clone());

@@ -2,6 +2,7 @@
 
 use event::{Draft, EventId, Kind, Raw};
 use journal::{Batch, Journal};
+use projection::Projection;
 use serde_json::{Value, json};
 use serve::BoardCursor;
 
@@ -81,4 +82,28 @@ fn ended_waits_leave_the_board() {
     assert_eq!(statuses[0]["session_id"], "made-up:main", "{heard:?}");
     assert_eq!(statuses[0]["status"], "running", "{heard:?}");
     thread.stop();
+}
+
+#[test]
+fn long_session_is_read_before_the_lock() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let journal_handle = JournalHandle::open(dir.path().join("journal")).unwrap();
+    let journal = journal_handle.current();
+    let session_id = SessionId::new("made-up:long").unwrap();
+    let notes = (0..3_000_u64).map(|number| {
+        let at = Time::from_millis(BEGUN);
+        let id = EventId::derived(at, "made up", "long", &number.to_be_bytes());
+        let data = Raw::from_value(&json!({"content": "more"})).unwrap();
+        Draft::with_data(id, session_id.clone(), at, Kind::AssistantMessage, data)
+    });
+    journal.append(notes.fold(Batch::observed(), Batch::with)).unwrap();
+    let environment = Environment::new(dir.path(), []);
+    let service = StatusService::new(journal_handle, environment, now);
+    service.prepare_recent().unwrap();
+    // What the tracker needs is there: it does not fold the session under its lock.
+    let tail = journal.stat(&session_id).unwrap().tail_seq;
+    let status = views::load_saved::<StatusState>(&journal, &session_id).unwrap();
+    let facts = views::load_saved::<Facts>(&journal, &session_id).unwrap();
+    let seqs = (status.map(|it| it.seq()), facts.map(|it| it.seq()));
+    assert_eq!(seqs, (Some(tail), Some(tail)));
 }
