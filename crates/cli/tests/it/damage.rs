@@ -1,7 +1,7 @@
 //! Damages a real journal in every way, repairs it, and compares every event with what was recorded.
 //!
 //! The agents' files are gone, so that nothing but the journal's own folder can bring events back. A
-//! run tries a few damages of each kind. `HANSARD_TEST_DAMAGES=600` tries that many and prints the
+//! run tries a few damages of each kind. `HANSARD_TEST_DAMAGES=520` tries that many and prints the
 //! table of `docs/internals/damage.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use event::{EventId, Kind};
 use journal::{Access, Journal, Options};
 use testkit::{Dice, World};
 
+use crate::ingest_crash::{share, timed};
 use crate::{empty, json};
 
 /// The bytes of a page of the database.
@@ -53,6 +54,38 @@ const KINDS: &[DamageKind] = &[
         fs::remove_file(any_original(recorded, dir, dice)).unwrap();
     }),
     one("`originals` missing", |_, dir, _| remove_all(dir, "originals")),
+    many("two originals swapped", swap_originals),
+    many("`originals` missing, a byte of `journal.db` flipped", |recorded, dir, dice| {
+        remove_all(dir, "originals");
+        flip_database(recorded, dir, dice);
+    }),
+    many("`originals` missing, a page of zeros in `journal.db`", |recorded, dir, dice| {
+        remove_all(dir, "originals");
+        zero_page(recorded, dir, dice);
+    }),
+    many("`originals` missing, two pages of `journal.db` swapped", |recorded, dir, dice| {
+        remove_all(dir, "originals");
+        swap_pages(recorded, dir, dice);
+    }),
+    many("a byte of `journal.db-wal` flipped", |recorded, dir, dice| {
+        flip(&make_live(recorded, dir), 0, dice);
+    }),
+    many("`journal.db-wal` cut", |recorded, dir, dice| {
+        let path = make_live(recorded, dir);
+        let length = path.metadata().unwrap().len();
+        cut(&path, dice.below(length));
+    }),
+    many("a page of zeros in `journal.db-wal`", |recorded, dir, dice| {
+        let path = make_live(recorded, dir);
+        overwrite(&path, any_page(&path, 1, dice) * PAGE, &vec![0; PAGE as usize]);
+    }),
+    many("a byte of `journal.db` under its log flipped", |recorded, dir, dice| {
+        make_live(recorded, dir);
+        flip_database(recorded, dir, dice);
+    }),
+    one("`journal.db-wal` missing", |recorded, dir, _| {
+        fs::remove_file(make_live(recorded, dir)).unwrap();
+    }),
     one("`originals` missing, `journal.db` cut to half", |_, dir, _| {
         remove_all(dir, "originals");
         let path = dir.join("journal.db");
@@ -60,6 +93,15 @@ const KINDS: &[DamageKind] = &[
         cut(&path, length / 2);
     }),
     one("`derived.db` missing", |_, dir, _| remove(dir, "derived.db")),
+    many("`derived.db` cut to some of its length", |_, dir, dice| {
+        let path = dir.join("derived.db");
+        let length = path.metadata().unwrap().len();
+        cut(&path, length * (1 + dice.below(99)) / 100);
+    }),
+    many("a page of zeros in `derived.db`", |_, dir, dice| {
+        let path = dir.join("derived.db");
+        overwrite(&path, any_page(&path, 1, dice) * PAGE, &vec![0; PAGE as usize]);
+    }),
     many("a byte of `derived.db` flipped", |_, dir, dice| {
         flip(&dir.join("derived.db"), 0, dice);
     }),
@@ -83,6 +125,8 @@ struct RecordedJournal {
     dir: PathBuf,
     /// The same folder before the last recordings were read.
     older: PathBuf,
+    /// The same folder while it was being written: the last events are in the write-ahead log.
+    live: PathBuf,
     events: BTreeMap<EventId, String>,
     /// The events that were imported, of which there are no originals.
     imported: BTreeSet<EventId>,
@@ -139,23 +183,29 @@ impl RecordedJournal {
         json(&world.run_with_input(&["--json", "import"], sample.as_bytes()));
         let dir = world.home().join(".local/share/hansard");
         let imported = events(&dir).into_keys().collect();
-        let read = |homes: &[PathBuf]| {
-            homes.iter().for_each(|home| copy(home, world.home()));
-            json(&world.run(&["--json", "ingest", "--once"]));
-        };
-        read(first);
+        let read = || json(&world.run(&["--json", "ingest", "--once"]));
+        first.iter().for_each(|home| copy(home, world.home()));
+        read();
         let older = world.home().join("older");
         copy(&dir, &older);
-        read(rest);
+        rest.iter().for_each(|home| copy(home, world.home()));
+        // A process that is killed leaves its log. It says so much when the first pass is recorded.
+        let mut reader = world.start(&["--json", "ingest"]);
+        reader.wait_first_line();
+        reader.kill();
+        let live = world.home().join("live");
+        copy(&dir, &live);
+        assert!(live.join("journal.db-wal").metadata().unwrap().len() > 2 * PAGE);
+        read();
         // Nothing but the journal is left.
         for entry in entries(world.home()) {
             let name = entry.file_name().unwrap().to_owned();
-            if name != ".local" && name != "older" {
+            if name != ".local" && name != "older" && name != "live" {
                 fs::remove_dir_all(&entry).or_else(|_| fs::remove_file(&entry)).unwrap();
             }
         }
         let events = events(&dir);
-        RecordedJournal { world, dir, older, events, imported }
+        RecordedJournal { world, dir, older, live, events, imported }
     }
 
     fn try_damage(&self, kind: &DamageKind, number: u64, dice: &mut Dice) -> DamageOutcome {
@@ -196,6 +246,52 @@ impl RecordedJournal {
         assert!(after.code == Some(0) || lost > 0, "{told}: {after}");
         DamageOutcome { lost, said: findings(&before.stdout) }
     }
+}
+
+/// How often a repair is killed.
+const KILLS: u32 = 10;
+
+#[test]
+fn killed_repair_is_finished_by_the_next() {
+    let recorded = RecordedJournal::new();
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("damaged");
+    copy(&recorded.dir, &damaged);
+    zero_pages(&recorded, &damaged, &mut dice);
+    let repair = |dir: &Path| {
+        ["--journal", dir.to_str().unwrap(), "--json", "doctor", "--repair"].map(str::to_owned)
+    };
+    let undisturbed = folder.path().join("undisturbed");
+    copy(&damaged, &undisturbed);
+    let arguments = repair(&undisturbed);
+    let time = timed(|| drop(recorded.world.run(&arguments.each_ref().map(String::as_str))));
+    let left = known_events(&recorded, &undisturbed);
+    let mut killed = 0;
+    for number in 0..KILLS {
+        let dir = folder.path().join(number.to_string());
+        copy(&damaged, &dir);
+        let arguments = repair(&dir);
+        let arguments = arguments.each_ref().map(String::as_str);
+        let mut running = recorded.world.start(&arguments);
+        if !running.ends_within(share(time, &mut dice)) {
+            running.kill();
+            killed += 1;
+        }
+        recorded.world.run(&arguments);
+        assert_eq!(known_events(&recorded, &dir), left, "kill {number}");
+        let after = recorded.world.run(&["--journal", dir.to_str().unwrap(), "doctor"]);
+        assert!(after.code == Some(0) || left.len() < recorded.events.len(), "{number}: {after}");
+    }
+    println!("{killed} of {KILLS} repairs were killed within {time:?}");
+}
+
+/// The events of a journal that were recorded, without stand-ins.
+fn known_events(recorded: &RecordedJournal, dir: &Path) -> BTreeMap<EventId, String> {
+    let mut events = events(dir);
+    events.retain(|id, _| recorded.events.contains_key(id));
+    events
 }
 
 /// The names and the first words of what a doctor found.
@@ -290,6 +386,21 @@ fn older_database(recorded: &RecordedJournal, dir: &Path, _: &mut Dice) {
         let _ = fs::remove_file(dir.join(name));
     }
     fs::copy(recorded.older.join("journal.db"), dir.join("journal.db")).unwrap();
+}
+
+/// Makes it a copy that was taken while the journal was written, and returns the path of its log.
+fn make_live(recorded: &RecordedJournal, dir: &Path) -> PathBuf {
+    fs::remove_dir_all(dir).unwrap();
+    copy(&recorded.live, dir);
+    dir.join("journal.db-wal")
+}
+
+fn swap_originals(recorded: &RecordedJournal, dir: &Path, dice: &mut Dice) {
+    let one = any_original(recorded, dir, dice);
+    let other = any_original(recorded, dir, dice);
+    let (bytes, others) = (fs::read(&one).unwrap(), fs::read(&other).unwrap());
+    fs::write(one, others).unwrap();
+    fs::write(other, bytes).unwrap();
 }
 
 fn lose_and_flip(recorded: &RecordedJournal, dir: &Path, dice: &mut Dice) {
