@@ -41,7 +41,7 @@ fn small_views_share_pages() {
     for number in 0..100 {
         let session_id = SessionId::new(format!("claude:{number}")).unwrap();
         // About as long as the facts of a session with one prompt.
-        let fields = (0..40).map(|field| format!("\"field{field}\":{{\"count\":{number}}}"));
+        let fields = (0..60).map(|field| format!("\"field{field}\":{{\"count\":{number}}}"));
         let json = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
         let view = View { session_id: &session_id, up_to_seq: 1, bytes: json.as_bytes() };
         derived.put_views("facts", &[view], &|_| Ok(true)).unwrap();
