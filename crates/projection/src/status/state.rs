@@ -453,6 +453,17 @@ impl StatusState {
         self.compacting = None;
     }
 
+    /// Forgets what was asked or called before a prompt. An agent may write its prompt behind the
+    /// first records of the turn that answers it: what those ask stands.
+    fn settle_before(&mut self, prompt: &Event) {
+        let is_newer = |event: &EventRef| event.created_at > prompt.created_at;
+        self.approvals.retain(|asked| is_newer(&asked.event));
+        self.questions.retain(|asked| is_newer(&asked.event));
+        self.calls.retain(|call| is_newer(&call.event));
+        self.retry.take_if(|retry| !is_newer(retry));
+        self.compacting.take_if(|compacting| !is_newer(compacting));
+    }
+
     fn apply_prompt(&mut self, event: &Event, was_open: bool) {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
@@ -461,7 +472,7 @@ impl StatusState {
         if is_queued && was_open {
             return self.note_activity(event);
         }
-        self.forget_turn();
+        self.settle_before(event);
         self.repetitions.clear();
         self.revive_session(event);
         self.work.apply_prompt(&text.unwrap_or_default(), event.seq);

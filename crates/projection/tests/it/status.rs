@@ -1,31 +1,31 @@
-//! What a session is doing, whether it needs a person, and why we think so.
+//! What a session is doing, and why we think so.
 
 use event::{Confidence, Event, Source, Time};
 use projection::Projection;
 use projection::status::{
-    AttentionKind, Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord,
-    RunningCommand, Status, StatusState, Verdict, attention, summarize, verdict,
+    Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord, RunningCommand,
+    Status, StatusState, Verdict, summarize, verdict,
 };
 use serde_json::{Value, json};
 
 use crate::given::Log;
 
 /// A log, and what is seen beside it.
-struct Case {
-    log: Log,
-    observed: ProcessEvidence,
+pub(crate) struct Case {
+    pub(crate) log: Log,
+    pub(crate) observed: ProcessEvidence,
 }
 
 impl Case {
     /// A person at a terminal has asked for something.
-    fn prompted() -> Case {
+    pub(crate) fn prompted() -> Case {
         let mut log = Log::new();
         log.add("session.started", json!({"agent": "claude", "entry_point": "cli"}));
         log.prompt("Build it.");
         Case { log, observed: ProcessEvidence::default() }
     }
 
-    fn add(mut self, kind: &str, data: Value) -> Case {
+    pub(crate) fn add(mut self, kind: &str, data: Value) -> Case {
         self.log.add(kind, data);
         self
     }
@@ -38,7 +38,7 @@ impl Case {
         self
     }
 
-    fn call(mut self, tool: &str, input: Value) -> Case {
+    pub(crate) fn call(mut self, tool: &str, input: Value) -> Case {
         self.log.call(tool, input);
         self
     }
@@ -51,7 +51,7 @@ impl Case {
         self.add("approval.resolved", json!({"approval_id": id, "decision": "allow"}))
     }
 
-    fn end(self, stop_reason: &str) -> Case {
+    pub(crate) fn end(self, stop_reason: &str) -> Case {
         self.add("turn.completed", json!({"agent_id": "", "stop_reason": stop_reason}))
     }
 
@@ -64,13 +64,13 @@ impl Case {
     }
 
     /// The agent's own list says this of it, since `secs` after the last event.
-    fn registry(mut self, word: Option<RegistryWord>, secs: i64) -> Case {
+    pub(crate) fn registry(mut self, word: Option<RegistryWord>, secs: i64) -> Case {
         let (path, updated_at) = ("sessions/7.json".to_owned(), self.later(secs));
         self.observed.registry = Some(Registry { path, word, updated_at });
         self
     }
 
-    fn process(mut self, life: Life) -> Case {
+    pub(crate) fn process(mut self, life: Life) -> Case {
         self.observed.process = Some(Process { pid: 7, life, is_certain: true });
         self
     }
@@ -85,16 +85,16 @@ impl Case {
         self
     }
 
-    fn later(&self, secs: i64) -> Time {
+    pub(crate) fn later(&self, secs: i64) -> Time {
         Time::from_nanos(self.log.at.nanos() + i128::from(secs) * 1_000_000_000)
     }
 
-    fn state(&self) -> StatusState {
+    pub(crate) fn state(&self) -> StatusState {
         folded(&self.log.events)
     }
 
     /// The verdict so many seconds after the last event.
-    fn verdict(&self, secs: i64) -> Verdict {
+    pub(crate) fn verdict(&self, secs: i64) -> Verdict {
         verdict(&self.state(), &self.observed, self.later(secs))
     }
 
@@ -109,7 +109,7 @@ impl Case {
     }
 
     #[track_caller]
-    fn current(self, secs: i64, line: &str) -> Case {
+    pub(crate) fn current(self, secs: i64, line: &str) -> Case {
         let summary = summarize(&self.state(), &self.verdict(secs), &mut |text| text.into());
         assert_eq!(summary.current, line);
         self
@@ -122,7 +122,7 @@ fn folded(events: &[Event]) -> StatusState {
     state
 }
 
-const MINUTE: i64 = 60;
+pub(crate) const MINUTE: i64 = 60;
 
 #[test]
 fn a_long_build_without_output_runs_throughout() {
@@ -306,46 +306,17 @@ fn permission_prompt_of_a_question_is_a_question() {
 }
 
 #[test]
-fn approval_without_an_event_is_that_of_its_call() {
-    let command = "terraform destroy -auto-approve && rm -rf state";
-    let asks = Case::prompted().call("Bash", json!({"command": "ls"}));
-    let asks = asks.call("Bash", json!({"command": command})).process(Life::Alive);
-    let asks = asks.registry(Some(RegistryWord::Permission), 1);
-    assert_eq!(wanted(&asks, 5), Some(AttentionKind::RiskyApproval));
-    assert_eq!(asks.state().likely_request(), Some(asks.log.events.last().unwrap().id));
-    asks.current(5, &format!("waits for approval, from the transcript: run {command}"));
-}
-
-#[test]
-fn equal_failures_without_an_edit_are_a_loop() {
-    let fails = |case: &mut Case, seconds: u32| {
-        let call = case.log.call("Bash", json!({"command": "cargo test"}));
-        case.log.fail(&call, &format!("2 failed in {seconds}.1s"));
-        case.log.step("opus", 100, 10);
-    };
-    let mut case = Case::prompted().process(Life::Alive);
-    for run in 0..4 {
-        fails(&mut case, run);
-        case.log.use_tool("Read", json!({"file_path": "a.rs"}));
-    }
-    assert_eq!(wanted(&case, 1), None);
-    fails(&mut case, 4);
-    assert_eq!(wanted(&case, 1), Some(AttentionKind::Looping));
-    let state = case.state();
-    let repeated = state.find_loop().unwrap();
-    assert_eq!((repeated.count(), repeated.doing()), (5, "ran cargo test"));
-    assert_eq!((repeated.used().0, repeated.used().1.input), (Some("opus"), 500));
-    let mut other = Case { log: Log { events: case.log.events.clone(), ..Log::new() }, ..case };
-    other.log.at = other.log.events.last().unwrap().created_at;
-    let call = other.log.call("Bash", json!({"command": "cargo test"}));
-    other.log.fail(&call, "another failure");
-    assert_eq!(wanted(&other, 1), None, "another result is progress");
-    let mut edited = Case::prompted();
-    for run in 0..9 {
-        fails(&mut edited, run);
-        edited.log.use_tool("Edit", json!({"file_path": "a.rs"}));
-    }
-    assert_eq!(wanted(&edited, 1), None, "edits are progress");
+fn prompt_that_is_written_late_settles_nothing_newer() {
+    let asked = json!({"request_id": "c2", "prompt": "Which?", "status": "pending"});
+    let mut log = Log::new();
+    let prompted_at = log.at;
+    log.add("session.started", json!({"agent": "claude", "entry_point": "cli"}));
+    let case = Case { log, observed: ProcessEvidence::default() };
+    let case = case.call("AskUserQuestion", json!({"questions": []}));
+    let mut case = case.add("external.input", asked);
+    case.log.prompt("Paint it.").draft.created_at = prompted_at;
+    let case = case.process(Life::Alive).registry(Some(RegistryWord::Permission), 1);
+    case.check(5, Status::Waiting, Reason::Question).current(5, "asks: Which?");
 }
 
 #[test]
@@ -687,61 +658,6 @@ fn a_failed_turn_says_why() {
         .add("turn.completed", json!({"agent_id": "", "error": "overloaded"}))
         .check(0, Status::Waiting, Reason::Prompt)
         .current(0, "failed: overloaded");
-}
-
-/// What a session wants so many seconds after its last event.
-fn wanted(case: &Case, secs: i64) -> Option<AttentionKind> {
-    let verdict = case.verdict(secs);
-    attention(&case.state(), &case.observed, &verdict, case.later(secs)).map(|wanted| wanted.want)
-}
-
-#[test]
-fn what_is_wanted_of_a_person_follows_from_what_is_so() {
-    let asks = |command: &str| {
-        let input = json!({"command": command});
-        let asked = json!({"approval_id": "a1", "tool": "Bash", "input": input});
-        Case::prompted().add("approval.requested", asked)
-    };
-    assert_eq!(wanted(&asks("git push --force"), 0), Some(AttentionKind::RiskyApproval));
-    assert_eq!(wanted(&asks("cargo test"), 0), Some(AttentionKind::Approval));
-    let question = json!({"request_id": "q1", "prompt": "Which?", "status": "pending"});
-    let question = Case::prompted().add("external.input", question);
-    assert_eq!(wanted(&question, 0), Some(AttentionKind::Question));
-    let failed = json!({"agent_id": "", "error": "overloaded"});
-    let failed = Case::prompted().add("turn.completed", failed);
-    assert_eq!(wanted(&failed, 0), Some(AttentionKind::Failed));
-    let open = Case::prompted().process(Life::Alive);
-    assert_eq!(wanted(&open, 9 * MINUTE), None);
-    assert_eq!(wanted(&open, 10 * MINUTE), Some(AttentionKind::Stuck));
-    // A tool may take as long as it likes, and an agent that says that it is busy is not stuck.
-    let building = Case::prompted().call("Bash", json!({"command": "make"})).process(Life::Alive);
-    assert_eq!(wanted(&building, 30 * MINUTE), None);
-    let busy = open.registry(Some(RegistryWord::Busy), 9 * MINUTE);
-    assert_eq!(wanted(&busy, 10 * MINUTE), None);
-    let exited = Case::prompted().end("completed").add("session.exited", json!({}));
-    assert_eq!(wanted(&exited, 0), None);
-    let ordered = [
-        AttentionKind::RiskyApproval,
-        AttentionKind::Approval,
-        AttentionKind::Question,
-        AttentionKind::Failed,
-        AttentionKind::Looping,
-        AttentionKind::Stuck,
-    ];
-    assert!(ordered.is_sorted() && ordered.iter().all(|want| *want < AttentionKind::Finished));
-}
-
-#[test]
-fn finished_work_wants_attention_until_seen() {
-    let case = Case::prompted().end("completed");
-    assert_eq!(wanted(&case, 0), Some(AttentionKind::Finished));
-    assert_eq!(wanted(&case, 10 * MINUTE), Some(AttentionKind::Finished));
-    let note = json!({"text": "seen", "about": "seen"});
-    let seen = case.add("note", note);
-    assert_eq!(wanted(&seen, 0), None);
-    let mut again = seen;
-    again.log.prompt("And now?");
-    assert_eq!(wanted(&again.end("completed"), 0), Some(AttentionKind::Finished));
 }
 
 #[test]
