@@ -26,7 +26,7 @@ use crate::agent::{
 };
 use crate::branches::Branches;
 use crate::environment::Environment;
-use crate::event_builder::EventBuilder;
+use crate::event_builder::{EventBuilder, questions};
 use crate::hook::HookMap;
 use crate::lineage::lineage_hint_by_uuid;
 use crate::record::SourceRecord;
@@ -78,6 +78,9 @@ impl Agent for Qwen {
         Box::new(QwenTranscript { state })
     }
 }
+
+/// The tool that asks the user.
+const ASKING: &str = "ask_user_question";
 
 /// The shell: its output says how the command ended.
 const SHELL: &str = "run_shell_command";
@@ -191,6 +194,9 @@ impl QwenTranscript {
                     ..ToolCall::default()
                 };
                 let event = builder.add_call(identity, at, &call).id;
+                if call.tool == ASKING {
+                    builder.open_question(at, &call.call_id, &questions(&call.input));
+                }
                 self.state.calls.open(Call {
                     call_id: call.call_id,
                     event_id: event,
@@ -277,7 +283,8 @@ impl QwenTranscript {
             Some("reject") => Some((Decision::Deny, "person")),
             _ => None,
         };
-        if let Some((decision, by)) = resolved {
+        // A question passes through the permission dialog, too; its decision is the answer.
+        if let Some((decision, by)) = resolved.filter(|_| response.name != ASKING) {
             let approval = ApprovalResolved {
                 approval_id: response.id.clone(),
                 decision,
@@ -294,6 +301,9 @@ impl QwenTranscript {
         let call = self.state.calls.close(&response.id).map(|call| call.event_id);
         let identity = line.identity(&format!("result {number}"));
         builder.add_result(identity, line.timestamp, &result).parent_id = call;
+        if response.name == ASKING {
+            builder.close_question(line.timestamp, "", &result);
+        }
     }
 
     fn parse_system(

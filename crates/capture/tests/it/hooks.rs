@@ -373,6 +373,13 @@ fn readiness_of_qwen_ends_a_turn_as_interrupted() {
 }
 
 #[test]
+fn question_of_qwen_is_no_approval() {
+    let asked = json!({"session_id": "q1", "tool_name": "ask_user_question",
+        "tool_input": {"questions": []}});
+    assert_eq!(told("qwen", &[("PermissionRequest", asked)]), []);
+}
+
+#[test]
 fn what_qwen_begins_was_allowed() {
     let call = |command: &str| {
         json!({"session_id": "q1", "tool_name": "run_shell_command",

@@ -107,6 +107,25 @@ fn a_compression_and_a_rewind_are_told() {
 }
 
 #[test]
+fn question_waits_for_its_answer() {
+    check_lines(
+        &[
+            r#""type":"assistant","model":"m","message":{"parts":[{"functionCall":{"id":"c1","name":"ask_user_question","args":{"questions":[{"question":"Which port?"}]}}}]}"#,
+            r#""type":"system","subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"qwen-code.tool_call","function_name":"ask_user_question","decision":"accept"}}"#,
+            r#""type":"tool_result","message":{"parts":[{"functionResponse":{"id":"c1","name":"ask_user_question","response":{"output":"8080"}}}]}"#,
+        ],
+        expect![[r#"
+            == qwen:s
+            1 session.started {"agent":"qwen","model":"m"}
+            2 tool.call "ask_user_question"
+            3 external.input {"request_id":"c1","prompt":"Which port?","status":"pending"}
+            4 tool.result "8080" behind 2
+            5 external.input {"request_id":"c1","prompt":"","status":"received","input":"8080"}
+        "#]],
+    );
+}
+
+#[test]
 fn a_denied_call_is_rejected_by_a_person() {
     check_lines(
         &[

@@ -11,6 +11,12 @@ use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
 pub(super) static HOOKS: HookMap = HookMap {
     call: &[],
     rows: &[
+        // A question to the user is no approval; the records tell it.
+        HookRow {
+            event: "PermissionRequest",
+            when: &[("tool_name", "ask_user_question")],
+            meaning: HookMeaning::News,
+        },
         HookRow { event: "PermissionRequest", when: &[], meaning: HookMeaning::Approval },
         // It comes after the decision; the records tell that when the call is done.
         HookRow { event: "PreToolUse", when: &[], meaning: HookMeaning::ToolStarted },
