@@ -115,7 +115,7 @@ impl CommitPlan<'_> {
         if let Some(row) = self.session_row(staged, &ancestry.session_id)? {
             // An import may be repeated, so the same ancestry again is no error. `depth` is not
             // compared: this journal computes its own.
-            let same = match (&row.parent, &ancestry.parent_session_id) {
+            let same_link = match (&row.parent, &ancestry.parent_session_id) {
                 (None, None) => true,
                 (Some(link), Some(parent)) => {
                     link.session_id == *parent
@@ -127,7 +127,8 @@ impl CommitPlan<'_> {
                 }
                 _ => false,
             };
-            if same {
+            // The time is all that an ancestry tells of a root.
+            if same_link && row.created_at == ancestry.created_at {
                 return Ok(());
             }
             let differs = LineageError::AncestryDiffers(ancestry.session_id.clone());

@@ -255,6 +255,8 @@ fn contradicting_import_is_refused(world: World) {
         Ancestry { mode: Some(SessionMode::Child), ..b.clone() },
         Ancestry { fork_point_event_id: Some(id("a", 1)), ..b.clone() },
         child("a", "c", 1),
+        Ancestry { created_at: at(77), ..b.clone() },
+        Ancestry { created_at: at(77), ..root("a") },
     ];
     for other in others {
         let name: SessionId = other.session_id.clone();
