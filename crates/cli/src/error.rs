@@ -166,6 +166,9 @@ impl From<OpenError> for CliError {
             OpenError::UnsafeSqlite { .. } => {
                 ("unsafe_sqlite", "build this program with its own SQLite".into())
             }
+            OpenError::Unsupported { .. } => {
+                ("unsupported", "open it with full durability, or use a SQLite journal".into())
+            }
             OpenError::Storage(_) => (
                 "storage",
                 "check the folder's owner and permissions, and the free space on its disk".into(),

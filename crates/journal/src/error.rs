@@ -29,6 +29,8 @@ pub enum OpenError {
     NotPrivate { path: PathBuf, mode: u32 },
     #[error("this SQLite ({found}) can corrupt a journal; at least 3.51.3 is needed")]
     UnsafeSqlite { found: String },
+    #[error("{store} stores cannot be opened with {capability}")]
+    Unsupported { store: &'static str, capability: &'static str },
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

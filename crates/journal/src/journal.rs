@@ -19,7 +19,7 @@ use crate::indexer::Indexer;
 use crate::limit::{POLL_INTERVAL_READER, POLL_INTERVAL_WRITER};
 use crate::lineage;
 use crate::lock::{Claim, ClaimError};
-use crate::options::{Access, Options, StoreKind};
+use crate::options::{Access, Durability, Options, StoreKind};
 use crate::originals::Originals;
 use crate::prepare::{PreparedBatch, prepare, prepare_import};
 use crate::read::{Events, Lineage, Selection};
@@ -128,7 +128,7 @@ impl Journal {
         };
         let store: Arc<dyn Store> = match kind {
             StoreKind::Sqlite => Arc::new(SqliteStore::open_to_repair(dir, options.durability)?),
-            StoreKind::Files => Arc::new(FilesStore::open_or_create(dir)?),
+            StoreKind::Files => open_files(dir, options)?,
         };
         Journal::around(store, dir, options.access)
     }
@@ -136,7 +136,7 @@ impl Journal {
     fn open_as(dir: &Path, kind: StoreKind, options: &Options) -> Result<Journal, OpenError> {
         let store: Arc<dyn Store> = match kind {
             StoreKind::Sqlite => Arc::new(SqliteStore::open_or_create(dir, options.durability)?),
-            StoreKind::Files => Arc::new(FilesStore::open_or_create(dir)?),
+            StoreKind::Files => open_files(dir, options)?,
         };
         Journal::around(store, dir, options.access)
     }
@@ -688,6 +688,16 @@ impl Drop for Inner {
 
 /// Whether nothing is left of the record in a folder, although events were recorded: originals are
 /// there, which are stored with them.
+/// Opens a store of files. Each of its commits is synced, so it refuses to promise less for more
+/// speed.
+fn open_files(dir: &Path, options: &Options) -> Result<Arc<dyn Store>, OpenError> {
+    if options.durability == Durability::Relaxed {
+        let capability = "relaxed durability";
+        return Err(OpenError::Unsupported { store: "files", capability });
+    }
+    Ok(Arc::new(FilesStore::open_or_create(dir)?))
+}
+
 fn is_record_lost(dir: &Path) -> Result<bool, OpenError> {
     let is_lost = SqliteStore::is_empty_at(dir) && !FilesStore::is_at(dir);
     Ok(is_lost && !originals_at(dir).is_empty()?)

@@ -26,7 +26,7 @@ pub enum Durability {
     #[default]
     Full,
     /// Before that. A power cut may lose the newest commits, but only whole ones. For imports that
-    /// can be repeated.
+    /// can be repeated. Only for SQLite: other stores refuse to be opened with it.
     Relaxed,
 }
 

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 
 use event::Time;
 use journal::{
-    AppendError, AppendOutcome, Batch, ClaimError, Delivery, FollowFrom, ForkPolicy, Journal,
-    LineageError, OnLag, ReadError,
+    AppendError, AppendOutcome, Batch, ClaimError, Delivery, Durability, FollowFrom, ForkPolicy,
+    Journal, LineageError, OnLag, OpenError, Options, ReadError,
 };
 
 use crate::given::{
@@ -34,6 +34,16 @@ durable_cases! {
     reopening_leaks_nothing
     many_may_make_it_at_once
     a_task_is_claimed_by_one_at_a_time
+    relaxed_durability_is_refused_where_it_is_ignored
+}
+
+fn relaxed_durability_is_refused_where_it_is_ignored(world: World) {
+    let options = Options { durability: Durability::Relaxed, ..Options::default() };
+    let opened = Journal::open(world.dir().expect("it is on disk"), &options).map(drop);
+    match world.capabilities().name {
+        "files" => assert!(matches!(opened, Err(OpenError::Unsupported { store: "files", .. }))),
+        _ => assert!(opened.is_ok()),
+    }
 }
 
 fn both_continue_one_numbering(world: World) {

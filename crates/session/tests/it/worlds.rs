@@ -118,13 +118,13 @@ impl World {
 }
 
 fn journal(kept: Kept, dir: Option<&TempDir>) -> Journal {
-    let store = match (kept, dir) {
-        (Kept::Sqlite, Some(_)) => StoreKind::Sqlite,
-        (Kept::Files, Some(_)) => StoreKind::Files,
+    // No power cut happens here, and syncing is most of what a test would wait for.
+    let (store, durability) = match (kept, dir) {
+        (Kept::Sqlite, Some(_)) => (StoreKind::Sqlite, Durability::Relaxed),
+        (Kept::Files, Some(_)) => (StoreKind::Files, Durability::Full),
         _ => return Journal::in_memory(),
     };
-    // Nobody cuts the power here, and syncing is most of what a test would wait for.
-    let options = Options { store, durability: Durability::Relaxed, ..Options::default() };
+    let options = Options { store, durability, ..Options::default() };
     Journal::open_or_create(&dir.unwrap().path().join("journal"), &options).unwrap()
 }
 
