@@ -17,7 +17,7 @@ use journal::{AppendError, Batch, EventReceipt, PendingAppend};
 use crate::lookup::QueuedLookup;
 use crate::reader::SessionReader;
 use crate::rules::{CheckedBatch, check_new};
-use crate::{OpenWork, Scope, Session, SessionError, check_batch};
+use crate::{OpenWork, Session, SessionError, check_batch};
 
 impl Session {
     /// Appends one event.
@@ -40,15 +40,6 @@ impl Session {
         drafts: Vec<Draft>,
     ) -> Result<Vec<EventReceipt>, SessionError> {
         self.try_append(&drafts, Some(seq), None)
-    }
-
-    /// Appends with the scope's metadata and turn on every event.
-    pub fn append_in(
-        &self,
-        scope: &Scope,
-        drafts: Vec<Draft>,
-    ) -> Result<Vec<EventReceipt>, SessionError> {
-        self.append_batch(drafts.into_iter().map(|draft| scope.stamp(draft)).collect())
     }
 
     /// Appends an event that happens now.
@@ -130,6 +121,14 @@ impl Session {
         if self.is_past() {
             return Err(SessionError::ReadOnly(self.session_id().clone()));
         }
+        // Every append passes here, so none is without the scope. A retry gets the same stamp.
+        let stamped: Vec<Draft>;
+        let drafts = if self.scope().is_empty() {
+            drafts
+        } else {
+            stamped = drafts.iter().map(|draft| self.scope().stamp(draft.clone())).collect();
+            &stamped
+        };
         let mut state = self.append_state();
         // A state that was just reloaded has nothing to gain from a second reload below.
         let mut is_fresh = state.is_stale;

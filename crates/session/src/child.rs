@@ -43,9 +43,8 @@ pub struct ChildSpec {
 /// A child that was asked for.
 pub struct SpawnedChild {
     pub child_id: String,
+    /// Its session, in the scope of its request.
     pub session: Session,
-    /// What it stamps on its events.
-    pub scope: Scope,
 }
 
 /// The member of a request's metadata that says that the child is not canceled with its parent.
@@ -91,8 +90,8 @@ impl Session {
             }
             appended => appended?,
         };
-        let session = Session::open(self.host(), session_id)?;
-        Ok(SpawnedChild { child_id, session, scope })
+        let session = Session::open(self.host(), session_id)?.in_scope(&scope);
+        Ok(SpawnedChild { child_id, session })
     }
 
     fn first_events(

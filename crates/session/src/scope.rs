@@ -40,6 +40,11 @@ impl Scope {
         Scope { metadata, turn_id: inner.turn_id.clone().or_else(|| self.turn_id.clone()) }
     }
 
+    /// Whether it changes no event.
+    pub fn is_empty(&self) -> bool {
+        self.metadata.is_empty() && self.turn_id.is_none()
+    }
+
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }

@@ -14,8 +14,8 @@ use crate::folded::{FoldedState, Reduction};
 use crate::reader::{SessionEvents, SessionReader};
 use crate::view::EffectiveView;
 use crate::{
-    Host, LiveState, LogPoint, OpenWork, Reducer, SessionCost, SessionError, SessionSettings,
-    Stamps, Waiting,
+    Host, LiveState, LogPoint, OpenWork, Reducer, Scope, SessionCost, SessionError,
+    SessionSettings, Stamps, Waiting,
 };
 
 /// A session of a journal. Share it between threads by reference or in an `Arc`.
@@ -24,9 +24,11 @@ pub struct Session {
     id: SessionId,
     /// The last event that a read-only handle on an earlier state shows.
     point: Option<u64>,
-    // Lock order: `append_state` before `state`.
-    append_state: Mutex<AppendState>,
-    state: Mutex<FoldedState>,
+    /// What every event gets that is appended through this handle.
+    scope: Scope,
+    // Lock order: `append_state` before `state`. Shared with the handles of `in_scope`.
+    append_state: Arc<Mutex<AppendState>>,
+    state: Arc<Mutex<FoldedState>>,
 }
 
 impl Session {
@@ -91,9 +93,28 @@ impl Session {
             host: host.clone(),
             id,
             point,
-            append_state: Mutex::new(append_state),
-            state: Mutex::new(state),
+            scope: Scope::default(),
+            append_state: Arc::new(Mutex::new(append_state)),
+            state: Arc::new(Mutex::new(state)),
         }
+    }
+
+    /// Returns a handle whose appends, of any kind, carry the scope's metadata and turn, inside the
+    /// scope of this handle. It costs nothing: both handles share their state.
+    pub fn in_scope(&self, scope: &Scope) -> Session {
+        Session {
+            host: self.host.clone(),
+            id: self.id.clone(),
+            point: self.point,
+            scope: self.scope.nest(scope),
+            append_state: Arc::clone(&self.append_state),
+            state: Arc::clone(&self.state),
+        }
+    }
+
+    /// Returns what every event gets that is appended through this handle.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     fn load(host: &Host, id: SessionId, point: Option<u64>) -> Result<Session, SessionError> {

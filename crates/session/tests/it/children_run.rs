@@ -102,7 +102,7 @@ every_store! {
         let spawned = spawn(&parent, ChildSpec { metadata: metadata_of, ..dig("c") });
         let stamp = metadata(r#"{"agent_id":"digger","team":"blue"}"#);
         assert!(all(&spawned.session).iter().all(|event| event.metadata == stamp));
-        assert_eq!(*spawned.scope.metadata(), stamp);
+        assert_eq!(*spawned.session.scope().metadata(), stamp);
         let started = all(&spawned.session)[0].payload::<SessionStarted>().unwrap().unwrap();
         assert_eq!(started.agent.as_deref(), Some("digger"));
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use event::payload::{SettingsChanged, UserPrompt};
 use event::{Draft, Event, Metadata, Raw};
 use journal::{AppendError, AppendOutcome, Batch, ReadError};
-use session::{Reducer, RuleViolation, Scope, Session, SessionError};
+use session::{ChildSpec, Reducer, RuleViolation, Scope, Session, SessionError};
 
 use crate::drafts::{at, drafts_of, id as line_id};
 use crate::worlds::{Kept, World, all, every_store, id, kinds, observe, told, write};
@@ -340,7 +340,7 @@ every_store! {
         let scope = outer.nest(&Scope::new(metadata(r#"{"who":"inner"}"#))).in_turn("t1");
         let mut draft = prompt(&session, "hello");
         draft.metadata = metadata(r#"{"team":2.0}"#);
-        session.append_in(&scope, vec![draft]).unwrap();
+        session.in_scope(&scope).append(draft).unwrap();
         let expected = metadata(r#"{"team":2.0,"who":"inner"}"#);
         assert_eq!(all(&session)[0].metadata, expected);
         assert_eq!(session.last_event().unwrap().unwrap().metadata, expected);
@@ -353,6 +353,36 @@ every_store! {
         let mut replay = session::Replay::with_reducer(Prompts, None);
         replay.run(all(&reopened)).unwrap();
         assert_eq!(*replay.state(), live.read(Clone::clone));
+    }
+
+    fn every_append_of_a_scoped_handle_is_stamped(world) {
+        let session = world.session("s");
+        let scope = Scope::new(crate::drafts::metadata(r#"{"who":"me"}"#)).in_turn("t1");
+        let scoped = session.in_scope(&scope);
+        assert_eq!(*scoped.scope(), scope);
+        scoped.append_prompt("hello").unwrap();
+        scoped.append_after(1, vec![prompt(&session, "again")]).unwrap();
+        scoped.rename("a title").unwrap();
+        scoped.ask_user("q", "which one?").unwrap();
+        scoped.cancel_question("q").unwrap();
+        scoped.snapshot().unwrap().unwrap();
+        let child = ChildSpec { child_id: Some("c".into()), ..ChildSpec::default() };
+        let child = ChildSpec { agent_id: "digger".into(), task: "dig".into(), ..child };
+        let child = scoped.spawn_child(child).unwrap().session;
+        let events = all(&session);
+        assert_eq!(events.len(), 7);
+        for event in events {
+            assert_eq!(event.metadata, *scope.metadata(), "{}", event.kind);
+            assert_eq!(event.turn_id.as_deref(), Some("t1"));
+        }
+        // Both handles are one session; the other one stamps nothing.
+        assert_eq!(session.seq(), 7);
+        session.append_prompt("plain").unwrap();
+        assert!(session.last_event().unwrap().unwrap().metadata.is_empty());
+        // A child stamps its own.
+        child.append_prompt("mine").unwrap();
+        let agent = crate::drafts::metadata(r#"{"agent_id":"digger"}"#);
+        assert!(all(&child).iter().all(|event| event.metadata == agent));
     }
 
     fn a_reducer_sees_each_event_once(world) {
