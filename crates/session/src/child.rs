@@ -6,8 +6,8 @@
 //! Not here: updating the parent's log from the child's (`settle`).
 
 use event::payload::{
-    ChildCanceled, ChildMode, ChildRequested, ChildStarted, Content, Payload, SessionMode,
-    SessionParent, SessionStarted, UserPrompt,
+    ChildCanceled, ChildMerged, ChildMode, ChildProgressed, ChildRequested, ChildStarted, Content,
+    Payload, SessionMode, SessionParent, SessionStarted, UserPrompt,
 };
 use event::{Draft, Event, EventId, EventKey, KeyFamily, Kind, Metadata, Raw, SessionId};
 use journal::{AppendError, EventReceipt, ReadError};
@@ -132,6 +132,30 @@ impl Session {
         self.record(&ChildStarted { child_id, child_session_id, metadata: None, agent_id })
     }
 
+    /// Says how far a child has got.
+    pub fn progress_child(
+        &self,
+        child_id: &str,
+        status: Option<String>,
+        message: Option<String>,
+    ) -> Result<EventReceipt, SessionError> {
+        let ChildRef { child_id, child_session_id, .. } = self.named_child(child_id)?;
+        let metadata = None;
+        self.record(&ChildProgressed { child_id, child_session_id, metadata, status, message })
+    }
+
+    /// Says that the parent has taken over what a completed child made.
+    pub fn merge_child(
+        &self,
+        child_id: &str,
+        artifact_ids: Vec<String>,
+        note: Option<String>,
+    ) -> Result<EventReceipt, SessionError> {
+        let ChildRef { child_id, child_session_id, .. } = self.named_child(child_id)?;
+        let metadata = None;
+        self.record(&ChildMerged { child_id, child_session_id, metadata, artifact_ids, note })
+    }
+
     /// Says that a child is not to go on; one that waits for its turn never begins.
     pub fn cancel_child(
         &self,
@@ -186,7 +210,7 @@ impl Session {
     }
 
     /// How the log names a child, also one that has ended.
-    fn named_child(&self, child_id: &str) -> Result<ChildRef, SessionError> {
+    pub(crate) fn named_child(&self, child_id: &str) -> Result<ChildRef, SessionError> {
         let events = self.reader().find_by_key(&EventKey::new(KeyFamily::Child, child_id))?;
         // A fork shows children of its parent, which are not its own to start or cancel.
         let mut own = events.iter().filter(|event| event.fork_origin().is_none());

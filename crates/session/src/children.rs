@@ -6,7 +6,7 @@ use event::payload::{
     Artifact, ArtifactRecorded, ChildBlocked, ChildCanceled, ChildCompleted, ChildFailed,
     ChildMode, ChildRequested, TokenUsage,
 };
-use event::{ChildStatus, Draft, Event, Kind, Time};
+use event::{ChildStatus, Draft, Event, Kind, Raw, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::Oddity;
@@ -22,6 +22,9 @@ pub struct ChildRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ChildMode>,
     pub task: String,
+    /// What its request says beyond that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Raw>,
     pub status: ChildStatus,
     /// When it was asked for, else first heard of.
     pub requested_at: Time,
@@ -125,6 +128,7 @@ impl ChildRun {
             agent_id: named.agent_id,
             mode: None,
             task: String::new(),
+            metadata: None,
             status,
             requested_at: event.created_at,
             ended_at: None,
@@ -144,6 +148,7 @@ impl ChildRun {
         if let Some(request) = event.readable::<ChildRequested>() {
             self.mode = request.mode;
             self.task = request.task;
+            self.metadata = request.metadata;
         } else if let Some(completed) = event.readable::<ChildCompleted>() {
             self.summary = completed.summary;
             self.usage = completed.usage;

@@ -1,8 +1,10 @@
 //! Artifacts of a session: bodies beside the log, described in it.
 
+use std::io::Read;
+
 use event::payload::{Artifact, ArtifactRecorded};
 use journal::ArtifactError;
-use session::{Session, SessionError};
+use session::{ChildSpec, Session, SessionError};
 
 use crate::worlds::{Kept, World, all, every_store, id};
 
@@ -44,6 +46,42 @@ every_store! {
         let body = journal.journal().artifacts().read("x").unwrap();
         assert_eq!(body, b"diff");
         assert_eq!(journal.journal().artifacts().stat("x").unwrap().digest, stored.digest.unwrap());
+    }
+
+    fn an_artifact_is_found_by_its_id(world) {
+        let session = world.session("s");
+        let missing = session.stat_artifact("x");
+        assert!(matches!(missing, Err(SessionError::Artifact(ArtifactError::ArtifactNotFound(_)))));
+        let prompt = session.append_prompt("change it").unwrap();
+        let mut described = artifact("x");
+        described.label = Some("the change".to_owned());
+        described.producer_event_id = Some(prompt.id);
+        let stored = session.store_artifact(described, Some(&mut "diff".as_bytes())).unwrap();
+        session.store_artifact(artifact("y"), Some(&mut "other".as_bytes())).unwrap();
+        let reopened = Session::open(&world.reopened(), id("s")).unwrap();
+        let found = reopened.stat_artifact("x").unwrap();
+        assert_eq!((found.artifact, found.child_id), (stored, None));
+        let mut body = String::new();
+        reopened.open_artifact("x").unwrap().read_to_string(&mut body).unwrap();
+        assert_eq!(body, "diff");
+        // A body of another session is not this session's to give.
+        assert!(world.session("t").open_artifact("x").is_err());
+    }
+
+    fn an_artifact_of_a_child_names_the_child(world) {
+        let parent = world.session("p");
+        let spec = ChildSpec { agent_id: "digger".into(), task: "dig".into(), ..Default::default() };
+        parent.spawn_child(ChildSpec { child_id: Some("c".into()), ..spec }).unwrap();
+        let body: &mut dyn Read = &mut "diff".as_bytes();
+        let stored = parent.store_child_artifact("c", artifact("x"), Some(body)).unwrap();
+        assert_eq!(stored.producer_session_id, Some(id("c")));
+        let found = parent.stat_artifact("x").unwrap();
+        assert_eq!((found.child_id.as_deref(), found.session_id), (Some("c"), Some(id("c"))));
+        assert_eq!(parent.child("c").unwrap().artifacts, [stored]);
+        let body: &mut dyn Read = &mut "diff".as_bytes();
+        let unknown = parent.store_child_artifact("x", artifact("z"), Some(body));
+        assert!(matches!(unknown, Err(SessionError::ChildNotFound { .. })));
+        assert!(world.journal().artifacts().stat("z").is_err());
     }
 
     fn without_a_body_nothing_is_stored(world) {

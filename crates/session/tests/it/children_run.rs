@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use event::payload::{
-    Artifact, ChildMode, ChildRequested, Content, SessionStarted, TurnCompleted, UserPrompt,
-    WORKSPACE_FILE_REF,
+    Artifact, ChildMode, ChildProgressed, ChildRequested, Content, SessionStarted, TurnCompleted,
+    UserPrompt, WORKSPACE_FILE_REF,
 };
 use event::{ChildStatus, Raw, Time};
 use journal::{FollowFrom, Journal, OnLag};
@@ -103,6 +103,7 @@ every_store! {
         let stamp = metadata(r#"{"agent_id":"digger","team":"blue"}"#);
         assert!(all(&spawned.session).iter().all(|event| event.metadata == stamp));
         assert_eq!(*spawned.session.scope().metadata(), stamp);
+        assert_eq!(parent.child("c").unwrap().metadata.unwrap().get(), r#"{"team":"blue"}"#);
         let started = all(&spawned.session)[0].payload::<SessionStarted>().unwrap().unwrap();
         assert_eq!(started.agent.as_deref(), Some("digger"));
     }
@@ -115,6 +116,26 @@ every_store! {
         parent.append_prompt("hello").unwrap();
         assert!(matches!(own_id(&parent), Err(SessionError::SameSession(name)) if name == id("p")));
         assert_eq!(kinds(&all(&parent)), ["user.prompt"]);
+    }
+
+    fn a_child_progresses_and_is_merged(world) {
+        let parent = world.session("p");
+        let child = spawn(&parent, dig("c"));
+        let early = parent.progress_child("c", None, None);
+        assert!(matches!(early, Err(SessionError::Refused(RuleViolation::IllegalTransition { .. }))));
+        parent.start_child("c").unwrap();
+        parent.progress_child("c", Some("half".into()), Some("one meter".into())).unwrap();
+        let told = parent.last_event().unwrap().unwrap().payload::<ChildProgressed>();
+        let told = told.unwrap().unwrap();
+        assert_eq!((told.child_session_id.as_str(), told.message.as_deref()), ("c", Some("one meter")));
+        let early = parent.merge_child("c", Vec::new(), None);
+        assert!(matches!(early, Err(SessionError::Refused(RuleViolation::IllegalTransition { .. }))));
+        finish(&child.session, 50);
+        assert_eq!(parent.settle_child("c").unwrap().status, ChildStatus::Completed);
+        parent.merge_child("c", vec!["patch".into()], Some("all of it".into())).unwrap();
+        assert_eq!(parent.child("c").unwrap().status, ChildStatus::Merged);
+        let unknown = parent.merge_child("x", Vec::new(), None);
+        assert!(matches!(unknown, Err(SessionError::ChildNotFound { .. })));
     }
 
     fn invalid_child_is_refused_whole(world) {
