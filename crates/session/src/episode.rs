@@ -1,7 +1,7 @@
 //! What is worth remembering of a run: the calls that worked, and how it ended.
 
 use event::payload::Outcome;
-use event::{EventId, Raw, SessionId, Time};
+use event::{Cost, EventId, Metadata, Raw, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Run, RunCall, RunResult, RunStep};
@@ -12,6 +12,18 @@ pub struct Episode {
     /// The same for the same session up to the same event.
     pub id: String,
     pub session_id: SessionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Time>,
+    /// Of all events shown, inherited ones included.
+    #[serde(default)]
+    pub total_cost: Cost,
+    /// What the session was started with.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
     /// The calls that succeeded, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<EpisodeCall>,
@@ -36,6 +48,11 @@ pub fn distill_run(run: &Run) -> Episode {
     let mut episode = Episode {
         id: episode_id(&run.session_id, run.last_seq),
         session_id: run.session_id.clone(),
+        agent_id: run.agent_id.clone(),
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        total_cost: run.total_cost,
+        metadata: run.metadata.clone(),
         calls: Vec::new(),
         failed_calls: 0,
         conclusion: None,

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use session::{Episode, Episodes, distill_run, export_run};
 
-use crate::drafts::{log, log_of, session_id};
+use crate::drafts::{at, log, log_of, metadata, session_id};
 
 fn episode(text: &str) -> Episode {
     distill_run(&export_run(session_id("s"), &log(text)))
@@ -38,6 +38,21 @@ fn only_calls_that_worked_are_remembered() {
     assert_eq!(episode.failed_calls, 1);
     assert_eq!(episode.conclusion.as_deref(), Some("Found the file."));
     assert_eq!(episode.search_text(), "Found the file. bash");
+}
+
+#[test]
+fn an_episode_tells_agent_times_and_cost() {
+    let episode = episode(
+        r#"
+        [role=guest] session.started {"agent":"gardener"}
+        [cost=0.25] prompt dig
+        [cost=0.5 at=90] say m1 done
+    "#,
+    );
+    assert_eq!(episode.agent_id.as_deref(), Some("gardener"));
+    assert_eq!((episode.started_at, episode.ended_at), (Some(at(1)), Some(at(90))));
+    assert_eq!(episode.total_cost.to_string(), "0.75");
+    assert_eq!(episode.metadata, metadata(r#"{"original_role":"guest"}"#));
 }
 
 #[test]
