@@ -1,25 +1,38 @@
 //! Runs of sessions as they are kept in a journal.
 
-use event::{Event, FORK_ORIGIN, Raw, SessionId};
+use event::{Draft, Event, FORK_ORIGIN, Raw, SessionId};
 use journal::{Journal, ReadError, Selection};
 
 use crate::origin::first_origin;
-use crate::{Episode, Run, Session, SessionError, distill_run, run, run_tree};
+use crate::{Episode, Extent, Run, Session, SessionError, distill_run, run, run_tree};
 
 impl Session {
     /// The session as a run: turns, their steps, what went in and what came out.
     pub fn export_run(&self) -> Result<Run, SessionError> {
-        let events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
-        Ok(run::export_run(self.session_id().clone(), &events))
+        self.export_run_redacted(Extent::Session, &|_| {})
     }
 
     /// The run with those of all sessions below it. Its cost counts every event once, also where
     /// several forks show it.
     pub fn export_run_tree(&self) -> Result<Run, SessionError> {
+        self.export_run_redacted(Extent::Tree, &|_| {})
+    }
+
+    /// The run, or the tree of runs, of events that `redact` has changed.
+    pub fn export_run_redacted(
+        &self,
+        extent: Extent,
+        redact: &dyn Fn(&mut Draft),
+    ) -> Result<Run, SessionError> {
         let mut events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
+        events.iter_mut().for_each(|event| redact(&mut event.draft));
+        let id = self.session_id().clone();
+        if extent == Extent::Session {
+            return Ok(run::export_run(id, &events));
+        }
         name_makers(self.journal(), &mut events)?;
-        let load = |id: &SessionId| load_events(self.journal(), id);
-        Ok(run_tree::export_run_tree(self.session_id().clone(), &events, load)?)
+        let load = |id: &SessionId| load_events(self.journal(), id, redact);
+        Ok(run_tree::export_run_tree(id, &events, load)?)
     }
 
     /// What the run was worth.
@@ -29,12 +42,17 @@ impl Session {
 }
 
 /// The events of a session; `None` if there is none of that name.
-fn load_events(journal: &Journal, id: &SessionId) -> Result<Option<Vec<Event>>, ReadError> {
+fn load_events(
+    journal: &Journal,
+    id: &SessionId,
+    redact: &dyn Fn(&mut Draft),
+) -> Result<Option<Vec<Event>>, ReadError> {
     let events = match journal.events(id, Selection::all()) {
         Err(ReadError::SessionNotFound(_)) => return Ok(None),
         events => events?,
     };
     let mut events = events.collect::<Result<Vec<Event>, ReadError>>()?;
+    events.iter_mut().for_each(|event| redact(&mut event.draft));
     name_makers(journal, &mut events)?;
     Ok(Some(events))
 }

@@ -1,17 +1,19 @@
 //! `hansard export`: writes a session, or a tree of sessions, to a file.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use daemon::{Secrets, handoff_note, write_document, write_events};
-use event::Event;
+use event::{Draft, Event};
 use journal::{Journal, SessionInfo};
 use projection::document::{Format, Options};
 use projection::redacted;
 use redact::Redactor;
-use session::Extent;
+use serde::Serialize;
+use session::{Extent, Run, Session};
 
 use super::{Completion, Global};
 use crate::error::CliError;
@@ -28,7 +30,7 @@ pub(crate) struct ExportArgs {
     /// Write a handoff note without secrets: goal, work, decisions, open ends, how to resume
     #[arg(long, conflicts_with_all = ["format", "tree"])]
     handoff: bool,
-    /// Include all its descendants; only for bundles
+    /// Include all its descendants; only for bundles and runs
     #[arg(long)]
     tree: bool,
     /// Leave out the thinking of models; only for documents
@@ -54,6 +56,10 @@ enum ExportFormat {
     Html,
     /// Plain text
     Text,
+    /// Turns, steps, calls, results and costs, as one JSON object
+    Run,
+    /// The calls that worked and how it ended, as one JSON object
+    Episode,
 }
 
 impl ExportArgs {
@@ -63,8 +69,8 @@ impl ExportArgs {
         output: &mut CliOutput,
     ) -> Result<Completion, CliError> {
         // The other formats are documents of one session.
-        if self.tree && self.format != ExportFormat::Bundle {
-            let message = "only a bundle can hold a tree of sessions";
+        if self.tree && !matches!(self.format, ExportFormat::Bundle | ExportFormat::Run) {
+            let message = "only a bundle or a run can hold a tree of sessions";
             return Err(CliError::new("usage", message).hint("leave out --tree or --format"));
         }
         let journal = world::journal_to_read(global, output)?;
@@ -105,9 +111,24 @@ impl ExportArgs {
             ExportFormat::Markdown => Format::Markdown,
             ExportFormat::Html => Format::Html,
             ExportFormat::Text => Format::Plain,
+            ExportFormat::Run => return write_json(&self.read_run(journal, info)?, out),
+            ExportFormat::Episode => {
+                return write_json(&session::distill_run(&self.read_run(journal, info)?), out);
+            }
         };
         let options = Options { shows_thinking: !self.no_thinking, ..Options::default() };
         Ok(write_document(journal, info, (format, options), self.secret_handling(), out)?)
+    }
+
+    /// Returns the session as a run, with those of its descendants if asked to.
+    fn read_run(&self, journal: &Journal, info: &SessionInfo) -> Result<Run, CliError> {
+        let session = Session::open(&world::host(journal.clone()), info.id.clone())?;
+        let redactor = RefCell::new(Redactor::new());
+        Ok(session.export_run_redacted(self.extent(), &|draft| {
+            if self.redact {
+                redact_draft(draft, &redactor);
+            }
+        })?)
     }
 
     fn write_bundle(
@@ -116,19 +137,16 @@ impl ExportArgs {
         info: &SessionInfo,
         out: &mut dyn Write,
     ) -> Result<(), CliError> {
-        let extent = if self.tree { Extent::Tree } else { Extent::Session };
         if !self.redact {
-            return Ok(session::export(journal, &info.id, extent, out)?);
+            return Ok(session::export(journal, &info.id, self.extent(), out)?);
         }
-        // The export calls the function from a shared reference.
-        let redactor = std::cell::RefCell::new(Redactor::new());
-        let redact = |draft: &mut event::Draft| {
-            let redactor = &mut *redactor.borrow_mut();
-            // Redaction works on events; the number plays no part in it.
-            let event = Event { seq: 0, draft: draft.clone() };
-            *draft = redacted(&event, &mut |text| redactor.redact(text)).draft;
-        };
-        Ok(session::export_redacted(journal, &info.id, extent, &redact, out)?)
+        let redactor = RefCell::new(Redactor::new());
+        let redact = |draft: &mut Draft| redact_draft(draft, &redactor);
+        Ok(session::export_redacted(journal, &info.id, self.extent(), &redact, out)?)
+    }
+
+    fn extent(&self) -> Extent {
+        if self.tree { Extent::Tree } else { Extent::Session }
     }
 
     fn secret_handling(&self) -> Secrets {
@@ -137,4 +155,17 @@ impl ExportArgs {
             false => Secrets::Kept,
         }
     }
+}
+
+/// The redactor is in a cell, because exports call this from a shared reference.
+fn redact_draft(draft: &mut Draft, redactor: &RefCell<Redactor>) {
+    let redactor = &mut *redactor.borrow_mut();
+    // Redaction works on events; the number plays no part in it.
+    let event = Event { seq: 0, draft: draft.clone() };
+    *draft = redacted(&event, &mut |text| redactor.redact(text)).draft;
+}
+
+fn write_json(value: &impl Serialize, out: &mut dyn Write) -> Result<(), CliError> {
+    serde_json::to_writer(&mut *out, value).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
 }

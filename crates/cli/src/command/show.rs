@@ -17,7 +17,6 @@ use projection::{
 use redact::Redactor;
 use serde::ser::{Error, SerializeSeq};
 use serde::{Serialize, Serializer};
-use session::view::EffectiveView;
 use session::{LogPoint, Session};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,7 +27,7 @@ use super::ingest::on_signal;
 use super::{Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, format_money, one_line};
-use crate::shape::{EffectiveShape, EntryShape, EpochShape};
+use crate::shape::{EffectiveShape, EpochShape};
 use crate::world;
 
 #[derive(Args)]
@@ -384,9 +383,7 @@ fn tool_text(tool: &str, count: ToolCount) -> String {
 fn print_effective(session: &Session, output: &mut CliOutput) -> Result<(), CliError> {
     let view = session.effective()?;
     if output.json() {
-        let entries = view.entries().map(|entry| EntryShape::from(&**entry)).collect();
-        return output
-            .json_line(&EffectiveShape { entries, tokens_estimate: tokens_estimate(&view) });
+        return output.json_line(&EffectiveShape::from(&view));
     }
     for entry in view.entries() {
         let tool = entry.note.as_ref().map(|note| format!(" {}", one_line(&note.name, 30)));
@@ -405,9 +402,4 @@ fn print_effective(session: &Session, output: &mut CliOutput) -> Result<(), CliE
         output.note(format!("left out or moved: event {} ({})", repair.seq, repair.why));
     }
     Ok(())
-}
-
-/// Estimates tokens at four characters each, enough to see how full a context window is.
-fn tokens_estimate(view: &EffectiveView) -> u64 {
-    view.entries().map(|entry| entry.text().chars().count() as u64).sum::<u64>().div_ceil(4)
 }

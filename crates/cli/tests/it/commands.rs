@@ -95,6 +95,56 @@ fn effective_view_starts_at_compaction() {
 }
 
 #[test]
+fn effective_json_has_calls_and_repairs() {
+    let world = sample();
+    let line = |seq: u64, kind: &str, data: &str| {
+        format!(
+            r#"{{"session_id":"calls","seq":{seq},"kind":"{kind}","created_at":"2026-03-01T09:00:0{seq}Z","data":{data}}}"#
+        )
+    };
+    let lines = [
+        line(1, "context.added", r#"{"kind":"harness","content":"rules"}"#),
+        line(
+            2,
+            "tool.call",
+            r#"{"message_id":"m1","block":0,"call_id":"c1","tool":"read","input":{"path":"a.rs"}}"#,
+        ),
+        line(
+            3,
+            "tool.result",
+            r#"{"call_id":"c1","outcome":"error","error":"gone","duration_ms":7}"#,
+        ),
+        line(4, "tool.result", r#"{"call_id":"c9","outcome":"ok"}"#),
+    ];
+    import(&world, &(lines.join("\n") + "\n"));
+    let view = json(&world.run(&["--json", "show", "calls", "--effective"])).remove(0);
+    let entries = view["entries"].as_array().unwrap();
+    assert_eq!(entries[0]["context_kind"], "harness");
+    assert_eq!(entries[0]["calls"], serde_json::json!([]));
+    let call = serde_json::json!({"call_id": "c1", "name": "read", "input": {"path": "a.rs"}});
+    assert_eq!((&entries[1]["calls"][0], &entries[1]["seq"]), (&call, &2.into()));
+    assert_eq!(entries[2]["tool"]["input"], call["input"]);
+    assert_eq!(entries[2]["tool"]["error"], "gone");
+    assert_eq!(entries[2]["tool"]["duration_ms"], 7);
+    let repairs = serde_json::json!([{"seq": 4, "why": "result without a call"}]);
+    assert_eq!((&view["repairs"], &view["base_seq"]), (&repairs, &serde_json::Value::Null));
+}
+
+#[test]
+fn a_session_is_exported_as_run_and_episode() {
+    let world = sample();
+    let run = json(&world.run(&["export", "01KJPX", "--format", "run"])).remove(0);
+    assert!(run["turns"][0]["steps"][0]["step_id"].is_string(), "{run}");
+    let tree = json(&world.run(&["export", "01KJPX", "--format", "run", "--tree"])).remove(0);
+    assert_eq!(run["turns"], tree["turns"]);
+    let episode = json(&world.run(&["export", "01KJPX", "--format", "episode"])).remove(0);
+    assert_eq!(episode["session_id"], run["session_id"]);
+    assert_eq!(episode["started_at"], run["started_at"]);
+    assert_eq!(episode["total_cost"], run["total_cost"]);
+    assert!(episode["failed_calls"].is_u64());
+}
+
+#[test]
 fn search_finds_typed_words() {
     let world = sample();
     for (words, at_least) in [

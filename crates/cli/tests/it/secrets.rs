@@ -80,7 +80,7 @@ fn redacted_exports_have_no_secrets() {
     let whole = world.run(&["export", "claude:s1", "--format", "jsonl"]).stdout;
     let places = (0..10).filter(|place| whole.contains(&token(*place))).count();
     assert_eq!(places, 10, "what is stored is original");
-    for format in ["bundle", "jsonl", "markdown", "html", "text"] {
+    for format in ["bundle", "jsonl", "markdown", "html", "text", "run"] {
         check(&world, &["export", "claude:s1", "--format", format, "--redact"]);
     }
 }
