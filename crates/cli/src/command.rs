@@ -181,7 +181,10 @@ pub(crate) enum Completion {
     Negative,
 }
 
-pub(crate) fn run(hansard: &Hansard, output: &mut CliOutput) -> Result<Completion, CliError> {
+/// What every command returns.
+pub(crate) type CommandResult = Result<Completion, CliError>;
+
+pub(crate) fn run(hansard: &Hansard, output: &mut CliOutput) -> CommandResult {
     let global = &hansard.global;
     match &hansard.command {
         CliCommand::Up(command) => command.run(global, output),

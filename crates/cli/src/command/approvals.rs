@@ -6,7 +6,7 @@ use daemon::FROM_TRANSCRIPT;
 use event::{Raw, Time};
 use wire::Approval;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::statuses::Statuses;
@@ -16,11 +16,7 @@ use crate::world;
 pub(crate) struct ApprovalsArgs {}
 
 impl ApprovalsArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let now = world::now();
         let pending = Statuses::open(&journal)?.pending_approvals()?;

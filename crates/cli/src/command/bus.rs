@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -54,11 +54,7 @@ enum BusVerb {
 }
 
 impl BusArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         match &self.verb {
             None => self.listen.run(&self.at.path(global)?, output),
             Some(BusVerb::Listen(listen)) => listen.run(&self.at.path(global)?, output),
@@ -83,7 +79,7 @@ impl SocketArgs {
         global: &Global,
         message: &Message,
         output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    ) -> CommandResult {
         send::send_message(&self.path(global)?, message, output)?;
         output.note("Sent");
         Ok(Completion::Success)

@@ -5,7 +5,7 @@ use event::SessionId;
 use journal::{ForkPolicy, Journal};
 use serde::Serialize;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, one_line};
 use crate::world;
@@ -30,11 +30,7 @@ struct Deleted {
 }
 
 impl DeleteArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_write(global, output)?;
         let (session_id, events) = self.find_session(&journal)?;
         if self.yes {

@@ -5,7 +5,7 @@ use projection::Activity;
 use projection::digest::summarize;
 use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::world;
@@ -21,11 +21,7 @@ pub(crate) struct DigestArgs {
 }
 
 impl DigestArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let zone = Zone::system();
         let day = self.wanted_day(&zone)?;
         let journal = world::journal_to_read(global, output)?;

@@ -10,7 +10,7 @@ use ingest::Ingest;
 use journal::{Journal, OpenError};
 use wire::ModelHealth;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls};
 use crate::shape::{CheckShape, DoctorShape};
@@ -30,11 +30,7 @@ pub(crate) struct DoctorArgs {
 }
 
 impl DoctorArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         // A check opens the journal read-only, so it works beside a daemon.
         let journal = match self.repair {
             true => world::journal_to_repair(global, output)?,
@@ -103,7 +99,7 @@ impl DoctorArgs {
 }
 
 /// Prints the checks, and whether all are well.
-fn print_checks(checks: Vec<CheckShape>, output: &mut CliOutput) -> Result<Completion, CliError> {
+fn print_checks(checks: Vec<CheckShape>, output: &mut CliOutput) -> CommandResult {
     let ok = checks.iter().all(|check| check.ok);
     if output.json() {
         output.json_line(&DoctorShape { ok, checks })?;

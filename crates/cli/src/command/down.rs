@@ -3,8 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
 use crate::world;
 
@@ -18,11 +17,7 @@ struct DownReport {
 }
 
 impl DownArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let running = world::find_daemon(global)?;
         running.stop()?;
         running.wait()?;

@@ -5,7 +5,7 @@ use clap::Args;
 use segments::{Day, Dream as Mode, DreamEvent, SegmentKey, Zone};
 
 use super::bus::SocketArgs;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, one_line};
 use crate::world;
@@ -38,11 +38,7 @@ pub(crate) struct DreamArgs {
 }
 
 impl DreamArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let mode = self.dream_mode()?;
         let journal = world::journal_to_write(global, output)?;
         let path = self.at.path(global)?;

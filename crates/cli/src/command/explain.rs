@@ -6,7 +6,7 @@ use projection::FactOrigin;
 use wire::{Evidence, Status};
 
 use super::status::age;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
 use crate::statuses::Statuses;
@@ -22,11 +22,7 @@ pub(crate) struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let status = Statuses::open(&journal)?.explain(&self.session)?;
         if output.json() {

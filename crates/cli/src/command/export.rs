@@ -15,7 +15,7 @@ use redact::Redactor;
 use serde::Serialize;
 use session::{Extent, Run, Session};
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -63,11 +63,7 @@ enum ExportFormat {
 }
 
 impl ExportArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         // The other formats are documents of one session.
         if self.tree && !matches!(self.format, ExportFormat::Bundle | ExportFormat::Run) {
             let message = "only a bundle or a run can hold a tree of sessions";

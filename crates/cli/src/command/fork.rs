@@ -5,8 +5,7 @@ use event::SessionId;
 use serde::Serialize;
 use session::{ForkOptions, LogPoint};
 
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
 use crate::world;
 
@@ -34,11 +33,7 @@ struct Forked {
 }
 
 impl ForkArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_write(global, output)?;
         let info = journal.resolve(&self.session)?;
         let at = match self.at {

@@ -12,7 +12,7 @@ use hooks::{
 };
 use serde::Serialize;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::hook;
 use crate::output::{CliOutput, escape_controls};
@@ -87,11 +87,7 @@ struct TestShape<'a> {
 }
 
 impl HooksArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let (which, is_dry) = match &self.command {
             HooksCommand::Install(change) | HooksCommand::Uninstall(change) => {
                 (&change.which, change.dry_run)
@@ -174,7 +170,7 @@ fn change_agents(
     verb: &str,
     output: &mut CliOutput,
     change: impl Fn(&HookInstall<'_>, &str) -> Result<HookChange, HookInstallError>,
-) -> Result<Completion, CliError> {
+) -> CommandResult {
     // Named agents were chosen on purpose; found ones are confirmed first.
     let agents = match which.agents.is_empty() {
         true => confirm_agents(hooks, is_dry, verb, output)?,
@@ -273,7 +269,7 @@ fn print_status(
     hooks: &HookInstall<'_>,
     which: &HookTargets,
     output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+) -> CommandResult {
     for status in statuses(hooks, which) {
         if output.json() {
             output.json_line(&StatusShape {
@@ -315,7 +311,7 @@ fn test_hooks(
     hooks: &HookInstall<'_>,
     which: &HookTargets,
     output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+) -> CommandResult {
     let mut done = Completion::Success;
     let statuses: Vec<HookStatus> = statuses(hooks, which).collect();
     if statuses.iter().all(|status| status.commands.is_empty()) && !output.json() {

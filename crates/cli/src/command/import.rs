@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use session::Imported;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -48,11 +48,7 @@ struct ImportReport {
 }
 
 impl ImportArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let mut input = self.open_input()?;
         let mut first = String::new();
         // One line decides about the format; it is put back in front below.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style};
 use crate::world;
@@ -86,11 +86,7 @@ struct WarningShape {
 }
 
 impl IngestArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let environment = world::environment(self.home.as_deref())?;
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
@@ -145,11 +141,7 @@ fn agent_names() -> PossibleValuesParser {
 }
 
 /// Follows until Ctrl-C or SIGTERM.
-fn follow_sources(
-    pass: &Pass<'_>,
-    journal: &Journal,
-    output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+fn follow_sources(pass: &Pass<'_>, journal: &Journal, output: &mut CliOutput) -> CommandResult {
     let signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     // The stopper exists only once the watch has begun, so the signals are handed in.

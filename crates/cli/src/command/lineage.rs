@@ -3,7 +3,7 @@
 use clap::Args;
 use journal::Ancestry;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
 use crate::shape::LineageShape;
@@ -16,11 +16,7 @@ pub(crate) struct LineageArgs {
 }
 
 impl LineageArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let id = journal.resolve(&self.session)?.id;
         let lineage = journal.lineage(&id)?;

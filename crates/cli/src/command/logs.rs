@@ -11,7 +11,7 @@ use serde_json::json;
 use supervise::{Day, safe_form};
 
 use super::bus::{SocketArgs, end_on_signal};
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -42,11 +42,7 @@ const ITEMS_MAX: usize = 1_000;
 const OWN: &str = "supervisor";
 
 impl LogsArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_folder(global)?;
         let name = self.name.as_deref().unwrap_or(OWN);
         let Some(found) = find_log(&journal, name, self.day.as_ref()) else {

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{Completion, Hansard};
+use super::{CommandResult, Completion, Hansard};
 use crate::error::CliError;
 use crate::output::CliOutput;
 
@@ -31,7 +31,7 @@ pub(crate) struct ManArgs {
 }
 
 impl CompletionsArgs {
-    pub(crate) fn run(&self, output: &mut CliOutput) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, output: &mut CliOutput) -> CommandResult {
         let mut command = Hansard::command();
         clap_complete::generate(self.shell, &mut command, "hansard", output.writer());
         output.flush()?;
@@ -40,7 +40,7 @@ impl CompletionsArgs {
 }
 
 impl ManArgs {
-    pub(crate) fn run(&self, output: &mut CliOutput) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, output: &mut CliOutput) -> CommandResult {
         std::fs::create_dir_all(&self.folder)?;
         let mut command = Hansard::command().disable_help_subcommand(true);
         // Pages are named by their full command, such as `hansard-bus-listen`.

@@ -4,8 +4,7 @@ use bus::Draft;
 use clap::Args;
 
 use super::bus::SocketArgs;
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Global};
 use crate::output::CliOutput;
 
 /// Open another place, another project, or both in the most recently used web page. Sends
@@ -25,11 +24,7 @@ pub(crate) struct NavigateArgs {
 }
 
 impl NavigateArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let mut draft = Draft::new("navigate", "request");
         for (name, text) in [("path", &self.path), ("facet", &self.facet)] {
             if let Some(text) = text {

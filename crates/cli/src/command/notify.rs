@@ -5,8 +5,7 @@ use clap::Args;
 
 use super::bus::SocketArgs;
 use super::navigate::page_path;
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Global};
 use crate::output::CliOutput;
 
 /// Show a notification in the web page. Sends `notification.show` on the bus.
@@ -46,11 +45,7 @@ pub(crate) struct NotifyArgs {
 }
 
 impl NotifyArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let mut draft = Draft::new("notification", "show").with("message", &self.message);
         let texts = [
             ("title", &self.title),

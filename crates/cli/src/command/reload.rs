@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::bus::SocketArgs;
 use super::supervisor_client::{SupervisorClient, is_answer, own_ref};
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -20,11 +20,7 @@ pub(crate) struct ReloadArgs {
 }
 
 impl ReloadArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let running = world::find_daemon(global)?;
         Settings::load(&world::journal_folder(global)?)?;
         running.reload()?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use session::{LogPoint, ViewBuilder};
 
 use super::show::open_session;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -34,11 +34,7 @@ struct Replayed {
 }
 
 impl ReplayArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         let kept = open_session(&journal, &info, self.until)?;

@@ -7,7 +7,7 @@ use clap::Args;
 use daemon::{ResumeCommand, ResumeError};
 use serde::Serialize;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, escape_controls};
 use crate::world;
@@ -30,11 +30,7 @@ struct ResumeShape {
 }
 
 impl ResumeArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         let way = match ResumeCommand::for_session(&journal, info.clone()) {

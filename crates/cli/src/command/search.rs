@@ -6,7 +6,7 @@ use daemon::answers;
 use event::{Kind, Time};
 use journal::{EventHit, MatchMode, Order, Query, SearchPage};
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::world;
@@ -54,11 +54,7 @@ fn order_parser() -> impl TypedValueParser<Value = Order> {
 }
 
 impl SearchArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let session = match &self.session {
             // A beginning of an id will do, as everywhere.

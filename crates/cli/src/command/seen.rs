@@ -7,8 +7,7 @@ use journal::Batch;
 use projection::status::SEEN;
 use serde::Serialize;
 
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::{CliOutput, one_line};
 use crate::world;
 
@@ -25,11 +24,7 @@ struct SeenReport {
 }
 
 impl SeenArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_write(global, output)?;
         let found = self.sessions.iter().map(|session| journal.resolve(session));
         let found = found.collect::<Result<Vec<_>, _>>()?;

@@ -7,8 +7,7 @@ use clap::Args;
 use segments::Segment;
 use serde::Serialize;
 
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
 use crate::world;
 
@@ -20,32 +19,20 @@ pub(crate) struct SegmentArgs {
 }
 
 impl SegmentArgs {
-    pub(crate) fn transcribe(
-        &self,
-        global: &Global,
-        out: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn transcribe(&self, global: &Global, out: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, out)?;
         let made = Segment::open(&self.folder)?.transcribe(&journal)?;
         print_result(&made, format!("{}: {} lines", made.outcome, made.lines), out)
     }
 
-    pub(crate) fn describe(
-        &self,
-        global: &Global,
-        out: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn describe(&self, global: &Global, out: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, out)?;
         let made = Segment::open(&self.folder)?.describe(&journal)?;
         print_result(&made, format!("{} facts", made.facts), out)
     }
 }
 
-fn print_result(
-    made: &impl Serialize,
-    words: String,
-    output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+fn print_result(made: &impl Serialize, words: String, output: &mut CliOutput) -> CommandResult {
     match output.json() {
         true => output.json_line(made)?,
         false => output.line(words)?,

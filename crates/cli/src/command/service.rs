@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::bus::SocketArgs;
 use super::supervisor_client::{SupervisorClient, is_about, text_or_dash};
 use super::up::install;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
 
@@ -46,11 +46,7 @@ const STAYS_UP: Duration = Duration::from_secs(5);
 const NAME_MAX: usize = 24;
 
 impl ServiceArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let path = self.at.path(global)?;
         match &self.verb {
             ServiceVerb::Install => install::install_unit(global, output),
@@ -66,11 +62,7 @@ impl ServiceArgs {
     }
 }
 
-fn restart_service(
-    client: &SupervisorClient,
-    name: &str,
-    output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+fn restart_service(client: &SupervisorClient, name: &str, output: &mut CliOutput) -> CommandResult {
     // Make sure that a daemon answers at all, or "no such service" would be wrong.
     client.next_status()?;
     client.send_request("restart", &[("service", json!(name))])?;
@@ -114,7 +106,7 @@ fn restart_service(
     }
 }
 
-fn list_services(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
+fn list_services(status: &Value, output: &mut CliOutput) -> CommandResult {
     if output.json() {
         let services = json!({
             "services": status["services"],

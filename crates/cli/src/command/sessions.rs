@@ -5,7 +5,7 @@ use daemon::Listing;
 use wire::{Page, Session};
 
 use super::session_filter::SessionFilterArgs;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, format_money, one_line};
 use crate::world;
@@ -26,11 +26,7 @@ pub(crate) struct SessionsArgs {
 }
 
 impl SessionsArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let filter = self.which.filter();
         let mut listing = Listing::load(&journal)?;

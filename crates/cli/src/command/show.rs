@@ -24,7 +24,7 @@ use views::{chronicle_of, load_current};
 use wire::Page;
 
 use super::ingest::on_signal;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, format_money, one_line};
 use crate::shape::{EffectiveShape, EpochShape};
@@ -123,11 +123,7 @@ impl ShownLog<'_> {
 }
 
 impl ShowArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         if self.follow {
@@ -177,7 +173,7 @@ impl ShowArgs {
         journal: &Journal,
         info: &SessionInfo,
         output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    ) -> CommandResult {
         // The last few events show where the session stands.
         let after = self.after.unwrap_or(info.tail_seq.saturating_sub(LAST_EVENTS));
         let mut followed =

@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use wire::Status;
 
 use super::ingest::on_signal;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::statuses::{Statuses, attention_kind, needs_user};
@@ -49,11 +49,7 @@ pub(super) const GROUPS: &[(&str, Style)] = &[
 ];
 
 impl StatusArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let mut statuses = Statuses::open(&journal)?;
         if !self.watch {
@@ -87,7 +83,7 @@ impl StatusArgs {
         journal: &Journal,
         statuses: &mut Statuses,
         output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    ) -> CommandResult {
         // Room for one: the first signal ends the loop.
         let (stop, stopped) = sync_channel(1);
         let signals = Signals::new([SIGINT, SIGTERM])?;

@@ -4,8 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use wire::Status;
 
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
 use crate::statuses::{Statuses, needs_user};
 use crate::world;
@@ -22,11 +21,7 @@ struct CountsShape {
 }
 
 impl StatuslineArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let counts = CountsShape::count_sessions(&Statuses::open(&journal)?.recent()?);
         match output.json() {

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::bus::SocketArgs;
 use super::supervisor_client::{SupervisorClient, is_answer, own_ref, text_or_dash};
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::{CliOutput, Style, one_line};
 
 /// Run commands through the daemon's task queue: one task of a name at a time, equal ones once.
@@ -56,11 +55,7 @@ const REF_MAX: usize = 24;
 const NAME_MAX: usize = 20;
 
 impl TaskArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let path = self.at.path(global)?;
         match &self.verb {
             // Subscribed before the request is sent: a short task may end at once.
@@ -79,11 +74,7 @@ impl TaskArgs {
 }
 
 impl TaskRunArgs {
-    fn run(
-        &self,
-        client: SupervisorClient,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    fn run(&self, client: SupervisorClient, output: &mut CliOutput) -> CommandResult {
         let reference = self.reference.clone().unwrap_or_else(own_ref);
         let mut fields = vec![("ref", json!(reference)), ("cmd", json!(self.cmd))];
         if let Some(day) = &self.day {
@@ -113,7 +104,7 @@ fn print_task(
     words: &str,
     done: Completion,
     output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+) -> CommandResult {
     if output.json() {
         output.json_line(value)?;
     } else {
@@ -123,7 +114,7 @@ fn print_task(
     Ok(done)
 }
 
-fn list_tasks(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
+fn list_tasks(status: &Value, output: &mut CliOutput) -> CommandResult {
     if output.json() {
         output.json_line(&json!({"tasks": status["tasks"], "queues": status["queues"]}))?;
         output.flush()?;

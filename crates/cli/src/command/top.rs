@@ -21,7 +21,7 @@ use views::load_current;
 use wire::Status;
 
 use super::status::{GROUPS, age, condition, group, last_part};
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, escape_controls, format_money, one_line};
 use crate::statuses::Statuses;
@@ -63,11 +63,7 @@ pub(crate) struct TopArgs {
 }
 
 impl TopArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         // With JSON or a pipe there is no screen to draw on.
         if output.json() || !output.is_terminal() || !std::io::stdin().is_terminal() {
             return Err(CliError::new("no_terminal", "`hansard top` needs a terminal")

@@ -11,8 +11,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Completion, Global};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
 use crate::world;
 
@@ -49,11 +48,7 @@ struct ReadyShape {
 }
 
 impl UpArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         if self.install {
             return install::install_unit(global, output);
         }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use bus::{Client, ClientEvent, ClientSettings, Filter, Message, StartPosition};
 
-use super::{Completion, end_on_signal};
+use super::{CommandResult, Completion, end_on_signal};
 use crate::error::CliError;
 use crate::output::{CliOutput, is_hostile};
 
@@ -41,7 +41,7 @@ pub(crate) struct ListenArgs {
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 impl ListenArgs {
-    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> CommandResult {
         let filter =
             Filter { tracts: self.tracts.clone(), events: self.events.clone(), fields: Vec::new() };
         let settings = ClientSettings { filter, from: self.from, ..ClientSettings::default() };
@@ -58,7 +58,7 @@ impl ListenArgs {
         path: &Path,
         client: &Client,
         output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    ) -> CommandResult {
         let until = Instant::now() + self.timeout.unwrap_or(FOREVER);
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {

@@ -7,8 +7,8 @@ use clap::Args;
 
 use bus::{Draft, LineFault, Message, SendOutcome};
 
-use super::Completion;
 use super::json_splitter::JsonSplitter;
+use super::{CommandResult, Completion};
 use crate::error::CliError;
 use crate::output::CliOutput;
 
@@ -31,7 +31,7 @@ const TEXTS: &[&str] = &["day", "segment", "ref", "stream", "facet", "id", "agen
 const READ_MAX: usize = 64 << 10;
 
 impl SendArgs {
-    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> CommandResult {
         // On a terminal missing words are a mistake: reading stdin would wait for ever.
         if self.words.is_empty() && !io::stdin().is_terminal() {
             return send_stdin(path, output);
@@ -68,7 +68,7 @@ pub(super) fn send_message(
     }
 }
 
-fn send_stdin(path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+fn send_stdin(path: &Path, output: &mut CliOutput) -> CommandResult {
     let mut texts = JsonSplitter::new();
     let mut sent = 0_u64;
     let mut buffer = vec![0; READ_MAX];

@@ -6,8 +6,7 @@ use signal_hook::iterator::Signals;
 
 use bus::{Notice, Server, ServerSettings, make_private};
 
-use super::{Completion, Global, SocketArgs};
-use crate::error::CliError;
+use super::{CommandResult, Completion, Global, SocketArgs};
 use crate::output::CliOutput;
 
 #[derive(Args)]
@@ -19,7 +18,7 @@ impl ServeArgs {
         at: &SocketArgs,
         global: &Global,
         output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    ) -> CommandResult {
         let path = at.path(global)?;
         // The default folder is ours and becomes private; a folder named by `--socket` is left alone.
         if at.socket.is_none()

@@ -10,7 +10,7 @@ use signal_hook::iterator::Signals;
 
 use bus::Message;
 
-use super::Completion;
+use super::{CommandResult, Completion};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
 
@@ -28,7 +28,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const NAME_MAX: usize = 24;
 
 impl StatsArgs {
-    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> CommandResult {
         // Once before the loop, so that a missing bus fails at once.
         print_stats(&bus::query_stats(path)?, output)?;
         if !self.watch {

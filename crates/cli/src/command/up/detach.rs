@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -15,7 +15,7 @@ pub(super) fn start_daemon(
     home: Option<&Path>,
     global: &Global,
     output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+) -> CommandResult {
     // The same program, also if `PATH` has another version.
     let mut command = Command::new(std::env::current_exe()?);
     // Absolute: the daemon runs in `/`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
@@ -25,10 +25,7 @@ struct InstallReport {
     command: String,
 }
 
-pub(in crate::command) fn install_unit(
-    global: &Global,
-    output: &mut CliOutput,
-) -> Result<Completion, CliError> {
+pub(in crate::command) fn install_unit(global: &Global, output: &mut CliOutput) -> CommandResult {
     // systemd and launchd need an absolute path.
     let program = std::env::current_exe()?;
     let journal = match &global.journal {
@@ -55,7 +52,7 @@ pub(in crate::command) fn install_unit(
     print_report(output, words, InstallReport { path, changed, command })
 }
 
-pub(super) fn uninstall(output: &mut CliOutput) -> Result<Completion, CliError> {
+pub(super) fn uninstall(output: &mut CliOutput) -> CommandResult {
     let manager = ServiceManager::of_this_system()?;
     let path = manager.path;
     // Only the file goes: the printed command stops the service.
@@ -74,11 +71,7 @@ pub(super) fn uninstall(output: &mut CliOutput) -> Result<Completion, CliError> 
     print_report(output, words, InstallReport { path, changed, command: command.to_owned() })
 }
 
-fn print_report(
-    output: &mut CliOutput,
-    words: &str,
-    done: InstallReport,
-) -> Result<Completion, CliError> {
+fn print_report(output: &mut CliOutput, words: &str, done: InstallReport) -> CommandResult {
     if output.json() {
         output.json_line(&done)?;
     } else {
