@@ -129,6 +129,9 @@ enum CopilotOutcome {
 
 type Understood = Result<CopilotOutcome, serde_json::Error>;
 
+/// The result of a record that is always understood if its data can be read.
+type Parsed = Result<(), serde_json::Error>;
+
 impl Parser for CopilotLog {
     fn read_record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: CopilotLine<'_> = match record.read() {
@@ -210,7 +213,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let session: CopilotSession = line.parse_data()?;
         // A copy may still be called what it was copied from.
         if let Some(named) = &session.session_id {
@@ -225,7 +228,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let session: CopilotSession = line.parse_data()?;
         builder.add_resume(line.identity(""), line.parse_time());
         builder.settings(line.parse_time(), session.settings());
@@ -233,11 +236,7 @@ impl CopilotLog {
         Ok(())
     }
 
-    fn session_exited(
-        &mut self,
-        line: &CopilotLine<'_>,
-        builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    fn session_exited(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Parsed {
         let reported: TelemetryFact = line.parse_data()?;
         self.check_title(line, builder);
         builder.add_exit(line.identity(""), line.parse_time(), reported.shutdown_type);
@@ -252,11 +251,7 @@ impl CopilotLog {
     }
 
     /// What was typed, or what a parent or a skill says to the model.
-    fn user_message(
-        &mut self,
-        line: &CopilotLine<'_>,
-        builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    fn user_message(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Parsed {
         let message: UserMessage<'_> = line.parse_data()?;
         let is_steering = message.delivery.as_deref() == Some("steering");
         let talk = self.state.open_thread(line.agent_id());
@@ -289,11 +284,7 @@ impl CopilotLog {
         Ok(())
     }
 
-    fn parse_error(
-        &mut self,
-        line: &CopilotLine<'_>,
-        builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    fn parse_error(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Parsed {
         let reported: TelemetryFact = line.parse_data()?;
         let message = reported.message.unwrap_or_default();
         let error = ErrorRaised {
@@ -312,11 +303,7 @@ impl CopilotLog {
 
     /// Information, among it that the session went back: the file ends there with what still
     /// holds.
-    fn parse_info(
-        &mut self,
-        line: &CopilotLine<'_>,
-        builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    fn parse_info(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Parsed {
         let reported: TelemetryFact = line.parse_data()?;
         let about = reported.info_type.or(reported.warning_type);
         // `/rewind` replaces the file by a shorter one that ends with this record.
@@ -341,7 +328,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let compacted: Compacted = line.parse_data()?;
         let started = CompactionStarted {
             strategy: "captured".to_owned(),
@@ -354,11 +341,7 @@ impl CopilotLog {
     }
 
     /// The request that made the summary has no record of its own.
-    fn compacted(
-        &mut self,
-        line: &CopilotLine<'_>,
-        builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    fn compacted(&mut self, line: &CopilotLine<'_>, builder: &mut EventBuilder<'_>) -> Parsed {
         let compacted: Compacted = line.parse_data()?;
         // A compaction that failed has used tokens, too.
         if let Some(used) = &compacted.compaction_tokens_used {

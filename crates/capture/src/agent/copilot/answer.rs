@@ -7,7 +7,7 @@ use event::payload::{
 };
 
 use super::log::{CopilotAnswer, CopilotLine, CopilotUsage, UsageRecord};
-use super::{CopilotLog, CopilotOutcome};
+use super::{CopilotLog, CopilotOutcome, Parsed};
 use crate::event_builder::EventBuilder;
 use crate::identity::EventIdentity;
 
@@ -17,7 +17,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let CopilotAnswer { message_id, content, reasoning_text, tool_requests } =
             line.parse_data()?;
         let at = line.parse_time();
@@ -82,7 +82,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let UsageRecord { usage } = line.parse_data()?;
         // A fork copies the usage as well: its id is the same in every copy (1.0.102).
         let identity = match &usage.accounting {

@@ -6,12 +6,12 @@ use event::payload::{
     ToolResult, ToolStarted,
 };
 
-use super::CopilotLog;
 use super::log::{
     CopilotCallText, CopilotLine, Permission, PermissionCompleted, PermissionRequested,
     ToolCompleted, ToolRequest,
 };
 use super::state::Asking;
+use super::{CopilotLog, Parsed};
 use crate::agent::calls::Call;
 use crate::event_builder::{EventBuilder, preview_text};
 use crate::identity::EventIdentity;
@@ -57,7 +57,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let request: ToolRequest = line.parse_data()?;
         let (call_id, tool) = (request.tool_call_id, request.name);
         // A call that the user asked for directly stands in no answer.
@@ -77,7 +77,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let completed: ToolCompleted = line.parse_data()?;
         let call = self.state.calls.close(&completed.tool_call_id);
         let exit_code = completed.shell_execution.and_then(|shell| shell.exit_code);
@@ -117,7 +117,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let requested: PermissionRequested = line.parse_data()?;
         let permission: Permission = json::read(requested.permission_request.get())?;
         let call = permission.tool_call_id.as_deref().and_then(|id| self.state.calls.get(id));
@@ -142,7 +142,7 @@ impl CopilotLog {
         &mut self,
         line: &CopilotLine<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Parsed {
         let PermissionCompleted { request_id, result, decision_source } = line.parse_data()?;
         let (identity, at) = (line.identity(""), line.parse_time());
         let reason = result.feedback.or(result.reason);
