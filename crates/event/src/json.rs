@@ -24,6 +24,7 @@ pub use nesting::Nesting;
 pub use prefix::string_prefix;
 pub use string::replace_lone_surrogates;
 pub(crate) use string::{JsonString, decode_string, nul_replaced, without_nul};
+pub use token::string_end;
 pub(crate) use token::{Token, Tokenizer};
 
 /// Decodes JSON as `T`. Lone surrogates, which JavaScript writes, are read as U+FFFD.

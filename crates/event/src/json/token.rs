@@ -63,7 +63,7 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 /// Returns the index behind the closing quote of a string. Its content begins at `at`.
-pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
+pub fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(rest) = bytes.get(at..) {
         // A string may be megabytes long; `memchr2` looks at many bytes at once.
         let Some(len) = memchr2(b'"', b'\\', rest) else { break };

@@ -11,6 +11,7 @@
 
 use std::io::Write;
 
+use event::json::string_end;
 use event::{BadEvent, Draft, Raw};
 use sha2::{Digest, Sha256};
 
@@ -142,14 +143,9 @@ fn take(draft: &mut Draft, name: &str) -> Option<Raw> {
 
 /// The offset behind the members `id` and `session_id`, with which every event begins.
 fn after_session_id(json: &[u8]) -> usize {
-    const ID: usize = "{\"id\":\"01234567890123456789012345\",\"session_id\":\"".len();
-    let mut at = ID;
-    // The id has a fixed length. The session id is a JSON string, so an escaped quote does not end
-    // it.
-    while json[at] != b'"' {
-        at += if json[at] == b'\\' { 2 } else { 1 };
-    }
-    at + 1
+    // The id has a fixed length.
+    const SESSION_ID: usize = "{\"id\":\"01234567890123456789012345\",\"session_id\":\"".len();
+    string_end(json, SESSION_ID)
 }
 
 /// The members between an event and its seal.
