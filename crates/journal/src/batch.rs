@@ -69,6 +69,23 @@ pub struct Ancestry {
     pub created_at: Time,
 }
 
+impl Ancestry {
+    /// A session that comes from no other.
+    pub fn root(session_id: SessionId, created_at: Time) -> Ancestry {
+        Ancestry {
+            session_id,
+            parent_session_id: None,
+            mode: None,
+            fork_point_seq: 0,
+            fork_point_event_id: None,
+            label: None,
+            reason: None,
+            depth: 0,
+            created_at,
+        }
+    }
+}
+
 /// The result of an append, event by event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {

@@ -10,7 +10,7 @@ use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
 use crate::event_search;
 use crate::recovery::{Recovery, is_stand_in};
-use crate::store::{Direction, SeqRange, Store, StoreReader};
+use crate::store::{Direction, SeqRange, Store, StoreReader, for_each_session};
 use crate::{ArtifactError, ReadError, StorageError};
 
 /// The result of one check.
@@ -74,19 +74,15 @@ pub(crate) fn check_store(
 /// Checks that every session's parent is there.
 pub(crate) fn check_ancestry(reader: &dyn StoreReader) -> Result<Check, ReadError> {
     let (mut count, mut dangling) = (0u64, Vec::new());
-    let mut after = None;
-    loop {
-        let rows = reader.sessions(after, 500)?;
-        let Some(last) = rows.last() else { break };
-        after = Some(crate::store::SessionCursor { last_at: last.last_at, number: last.number });
-        for row in rows {
-            count += 1;
-            let Some(link) = row.parent else { continue };
-            if reader.session(&link.session_id)?.is_none() {
-                dangling.push(format!("{} names {}", row.id, link.session_id));
-            }
+    for_each_session(reader, |row| -> Result<(), StorageError> {
+        count += 1;
+        if let Some(link) = row.parent
+            && reader.session(&link.session_id)?.is_none()
+        {
+            dangling.push(format!("{} names {}", row.id, link.session_id));
         }
-    }
+        Ok(())
+    })?;
     if dangling.is_empty() {
         return Ok(Check::good("ancestry", format!("{count} sessions, every parent is there")));
     }

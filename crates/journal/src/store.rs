@@ -130,6 +130,23 @@ pub(crate) trait StoreReader {
     fn tombstones(&self) -> Result<Vec<SessionId>, StorageError>;
 }
 
+/// Sessions that [`for_each_session`] holds at a time.
+const SESSIONS_PAGE: usize = 1_000;
+
+/// Passes every session to `each`, newest activity first, until it fails.
+pub(crate) fn for_each_session<E: From<StorageError>>(
+    reader: &dyn StoreReader,
+    mut each: impl FnMut(SessionRow) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut after = None;
+    loop {
+        let page = reader.sessions(after, SESSIONS_PAGE)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(SessionCursor { last_at: last.last_at, number: last.number });
+        page.into_iter().try_for_each(&mut each)?;
+    }
+}
+
 /// The open commit of a store: reads the newest state, and changes it.
 pub(crate) trait StoreWriter: StoreReader {
     /// Writes all changes durably, or none.

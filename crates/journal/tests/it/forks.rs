@@ -99,17 +99,7 @@ fn a_fork_can_begin_at_every_point(world: World) {
 }
 
 fn fork_at_zero_inherits_nothing(world: World) {
-    let root = journal::Ancestry {
-        session_id: session("p"),
-        parent_session_id: None,
-        mode: None,
-        fork_point_seq: 0,
-        fork_point_event_id: None,
-        label: None,
-        reason: None,
-        depth: 0,
-        created_at: at(1),
-    };
+    let root = journal::Ancestry::root(session("p"), at(1));
     world.import_ancestry(vec![root]).unwrap();
     assert_eq!(read_all(&world, "p"), []);
     host(&world, fork("f", 2, "p", 0));

@@ -35,17 +35,7 @@ cases! {
 }
 
 fn root(name: &str) -> Ancestry {
-    Ancestry {
-        session_id: session(name),
-        parent_session_id: None,
-        mode: None,
-        fork_point_seq: 0,
-        fork_point_event_id: None,
-        label: None,
-        reason: None,
-        depth: 0,
-        created_at: at(1),
-    }
+    Ancestry::root(session(name), at(1))
 }
 
 fn child(name: &str, parent: &str, point: u64) -> Ancestry {

@@ -123,15 +123,7 @@ impl BundleSession {
         // It follows from the rest, and differs where an ancestor is missing.
         ancestry.depth = 0;
         if !parent_is_there {
-            ancestry = Ancestry {
-                parent_session_id: None,
-                mode: None,
-                fork_point_seq: 0,
-                fork_point_event_id: None,
-                label: None,
-                reason: None,
-                ..ancestry
-            };
+            ancestry = Ancestry::root(ancestry.session_id, ancestry.created_at);
         }
         let inherited_seq = info.inherited_seq;
         BundleSession { ancestry, inherited_seq, up_to_seq: up_to_seq.max(inherited_seq) }

@@ -31,17 +31,7 @@ fn begun_from(parent: &str, seq: u64) -> SessionStarted {
 }
 
 fn root(name: &str) -> Ancestry {
-    Ancestry {
-        session_id: id(name),
-        parent_session_id: None,
-        mode: None,
-        fork_point_seq: 0,
-        fork_point_event_id: None,
-        label: None,
-        reason: None,
-        depth: 0,
-        created_at: at(0),
-    }
+    Ancestry::root(id(name), at(0))
 }
 
 fn names(lineage: &[Ancestry]) -> Vec<(&str, u32)> {

@@ -17,7 +17,7 @@ use super::session_file::SessionHeader;
 use super::{FilesStore, damage};
 use crate::name::{digest_from_hex, hex};
 use crate::store::catalogue::{CatalogueTx, ReadConnection};
-use crate::store::{CheckFinding, Direction, SeqRange, SessionCursor, SessionRow, StoreReader};
+use crate::store::{CheckFinding, Direction, SeqRange, SessionRow, StoreReader, for_each_session};
 use crate::{Damage, StorageError};
 
 type ReadTx<'a> = CatalogueTx<'a, ReadConnection<'a>, LineBodies<'a>>;
@@ -34,7 +34,6 @@ struct CheckReport {
     payloads: HashSet<[u8; 32]>,
 }
 
-const PAGE: usize = 1_000;
 const REBUILT: &str = "the catalogue is made anew from the files";
 const KEPT: &str = "its span is kept, and shown as unknown";
 const RESTORE: &str = "restore it from a backup";
@@ -89,16 +88,10 @@ impl FilesStore {
         for wrong in tx.wrong_tails()? {
             examined.outdated(wrong);
         }
-        let mut after = None;
-        loop {
-            let page = tx.sessions(after, PAGE)?;
-            let Some(last) = page.last() else { break };
-            after = Some(SessionCursor { last_at: last.last_at, number: last.number });
-            for row in page {
-                self.examine_session(&tx, &row, &mut examined)?;
-                self.examine_rows(&tx, &row, &mut examined)?;
-            }
-        }
+        for_each_session(&tx, |row| {
+            self.examine_session(&tx, &row, &mut examined)?;
+            self.examine_rows(&tx, &row, &mut examined)
+        })?;
         for damage in LedgerState::read(&self.ledger, 0)?.damages {
             examined.find(damage, "left where it is");
         }

@@ -18,7 +18,7 @@ use event::SessionId;
 use super::commit_log::{
     CommitHead, CommitLog, CommitRecord, LedgerChunk, LogEntry, PayloadChunk, SessionChunk, refused,
 };
-use super::ledger::LedgerEntry;
+use super::ledger::{LedgerEntry, LedgerSighting};
 use super::line_bodies::LineBodies;
 use super::line_scanner::LineSpan;
 use super::recover::packed;
@@ -247,15 +247,8 @@ impl FilesStore {
                 None => tx.session_numbered(row.session)?.map(|session| session.id),
             };
             let Some(session_id) = session_id else { continue };
-            LedgerEntry::Sighting {
-                session_id,
-                seq: row.seq,
-                source: row.source.clone(),
-                observed_at: row.observed_at,
-                source_position: row.source_position.clone(),
-                differs: row.differs,
-            }
-            .write(&mut lines);
+            let sighting = LedgerSighting::new(session_id, row.clone());
+            LedgerEntry::Sighting(sighting).write(&mut lines);
         }
         let newest = changes.events.last().map_or(0, |event| event.position);
         // With the events of this commit: a rebuild must not give any of these positions again.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::event_line;
 use super::line_scanner::{LineScanner, ScannedLine};
 use crate::file::{self, TempFile};
-use crate::store::SessionRow;
+use crate::store::{SessionRow, SightingRow};
 use crate::{Damage, OpenError, StorageError, folder};
 
 /// The ledger of one journal.
@@ -41,15 +41,7 @@ pub(super) enum LedgerEntry {
     /// How far a consumer has read.
     Consumer { name: String, position: u64 },
     /// Another sighting of a recorded event.
-    Sighting {
-        session_id: SessionId,
-        seq: u64,
-        source: String,
-        observed_at: Time,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        source_position: Option<String>,
-        differs: bool,
-    },
+    Sighting(LedgerSighting),
     /// The row of a session that changed without an event.
     Session { session: Box<SessionRow> },
     /// A deleted session, and the newest position at that moment: positions are never given again.
@@ -57,6 +49,32 @@ pub(super) enum LedgerEntry {
     /// Numbers given to consecutive lines without numbers, from the one at `offset` on: lines that
     /// a user wrote by hand, and lines that can no longer be read.
     Adopted { session_id: SessionId, offset: u64, from_seq: u64, to_seq: u64, position: u64 },
+}
+
+/// A sighting, with the id of its session: numbers of sessions change when a catalogue is rebuilt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LedgerSighting {
+    pub session_id: SessionId,
+    pub seq: u64,
+    source: String,
+    observed_at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source_position: Option<String>,
+    differs: bool,
+}
+
+impl LedgerSighting {
+    pub(super) fn new(session_id: SessionId, row: SightingRow) -> LedgerSighting {
+        let SightingRow { session: _, seq, source, observed_at, source_position, differs } = row;
+        LedgerSighting { session_id, seq, source, observed_at, source_position, differs }
+    }
+
+    /// The row of the catalogue, with the number of the session.
+    pub(super) fn into_row(self, session: u32) -> SightingRow {
+        let LedgerSighting { session_id: _, seq, source, observed_at, source_position, differs } =
+            self;
+        SightingRow { session, seq, source, observed_at, source_position, differs }
+    }
 }
 
 /// The member names of all kinds of entries.
@@ -266,9 +284,8 @@ impl LedgerEntry {
     fn session_id(&self) -> Option<&SessionId> {
         match self {
             LedgerEntry::Session { session } => Some(&session.id),
-            LedgerEntry::Sighting { session_id, .. } | LedgerEntry::Adopted { session_id, .. } => {
-                Some(session_id)
-            }
+            LedgerEntry::Sighting(sighting) => Some(&sighting.session_id),
+            LedgerEntry::Adopted { session_id, .. } => Some(session_id),
             LedgerEntry::Source { .. }
             | LedgerEntry::Consumer { .. }
             | LedgerEntry::Deleted { .. } => None,
@@ -282,7 +299,7 @@ impl LedgerEntry {
             LedgerEntry::Source { source_id, .. } => Some((0, source_id)),
             LedgerEntry::Consumer { name, .. } => Some((1, name)),
             LedgerEntry::Session { session } => Some((2, session.id.as_str())),
-            LedgerEntry::Sighting { .. }
+            LedgerEntry::Sighting(_)
             | LedgerEntry::Deleted { .. }
             | LedgerEntry::Adopted { .. } => None,
         }
@@ -370,13 +387,15 @@ mod tests {
             at: Time::EPOCH,
             tail: 9,
         };
-        let sighting = |session: &str| LedgerEntry::Sighting {
-            session_id: SessionId::new(session).unwrap(),
-            seq: 1,
-            source: "hook".to_owned(),
-            observed_at: Time::EPOCH,
-            source_position: None,
-            differs: false,
+        let sighting = |session: &str| {
+            LedgerEntry::Sighting(LedgerSighting {
+                session_id: SessionId::new(session).unwrap(),
+                seq: 1,
+                source: "hook".to_owned(),
+                observed_at: Time::EPOCH,
+                source_position: None,
+                differs: false,
+            })
         };
         append(&ledger, &sighting("gone"));
         append(&ledger, &sighting("kept"));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use event::{SessionId, Time};
 
-use super::ledger::{Ledger, LedgerEntry};
+use super::ledger::{Ledger, LedgerEntry, LedgerSighting};
 use crate::store::{SessionRow, SourceRow};
 use crate::{Damage, StorageError};
 
@@ -14,7 +14,7 @@ pub(super) struct LedgerState {
     pub sources: HashMap<String, String>,
     pub consumers: HashMap<String, u64>,
     /// Entries of the kind `Sighting`.
-    pub sightings: Vec<LedgerEntry>,
+    pub sightings: Vec<LedgerSighting>,
     pub sessions: HashMap<SessionId, SessionRow>,
     pub deleted: HashMap<SessionId, Time>,
     /// The newest position that was given when a session was deleted.
@@ -61,7 +61,7 @@ impl LedgerState {
             LedgerEntry::Consumer { name, position } => {
                 self.consumers.insert(name, position);
             }
-            LedgerEntry::Sighting { .. } => self.sightings.push(entry),
+            LedgerEntry::Sighting(sighting) => self.sightings.push(sighting),
             LedgerEntry::Session { session } => {
                 self.sessions.insert(session.id.clone(), *session);
             }

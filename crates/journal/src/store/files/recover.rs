@@ -22,8 +22,8 @@ use super::session_file::{SessionHeader, file_name};
 use super::{FilesStore, WriteTx, damage, event_line};
 use crate::file::TempFile;
 use crate::store::{
-    ChangeSet, CheckFinding, CommitError, EventRow, PackedEvent, SessionCursor, SightingRow,
-    SourceRow, StoreReader, StoredPayload,
+    ChangeSet, CheckFinding, CommitError, EventRow, PackedEvent, SourceRow, StoreReader,
+    StoredPayload, for_each_session,
 };
 use crate::{AppendError, Damage, OpenError, StorageError};
 
@@ -45,9 +45,6 @@ pub(super) struct Differences {
     pub shrunk: Vec<PathBuf>,
     pub findings: Vec<CheckFinding>,
 }
-
-/// Sessions per page of the catalogue.
-const PAGE: usize = 1_000;
 
 impl FilesStore {
     /// Recovers as after a power cut. The caller is the only process that has the journal open.
@@ -244,27 +241,13 @@ impl FilesStore {
                 changes.sources.push(SourceRow { source_id, position });
             }
             LedgerEntry::Consumer { name, position } => changes.consumers.push((name, position)),
-            LedgerEntry::Sighting {
-                session_id,
-                seq,
-                source,
-                observed_at,
-                source_position,
-                differs,
-            } => {
-                let staged = changes.sessions.iter().find(|row| row.id == session_id);
+            LedgerEntry::Sighting(sighting) => {
+                let staged = changes.sessions.iter().find(|row| row.id == sighting.session_id);
                 let session = match staged {
                     Some(row) => Some(row.number),
-                    None => tx.session(&session_id)?.map(|row| row.number),
+                    None => tx.session(&sighting.session_id)?.map(|row| row.number),
                 };
-                changes.sightings.extend(session.map(|session| SightingRow {
-                    session,
-                    seq,
-                    source,
-                    observed_at,
-                    source_position,
-                    differs,
-                }));
+                changes.sightings.extend(session.map(|session| sighting.into_row(session)));
             }
             LedgerEntry::Deleted { session_id, at, .. } => {
                 changes.deleted.extend(tx.session(&session_id)?.map(|row| (row, at)));
@@ -286,31 +269,24 @@ impl FilesStore {
             .collect();
         // Each session takes its file out; what is left belongs to no session that is known.
         let mut files: HashMap<PathBuf, u64> = self.sessions.list()?.into_iter().collect();
-        let mut after = None;
-        loop {
-            let page = tx.sessions(after, PAGE)?;
-            let Some(last) = page.last() else { break };
-            after = Some(SessionCursor { last_at: last.last_at, number: last.number });
-            for row in page {
-                let path = self.sessions.path(&row.id);
-                let known = lengths.remove(&row.number);
-                match (known, files.remove(&path)) {
-                    (Some(known), Some(length)) if length == known => {}
-                    // A fork without events of its own has no file.
-                    (None, None) => {}
-                    (Some(known), Some(length)) if length < known => {
-                        differences.shrunk.push(path);
-                    }
-                    // Longer than known, or a file that appeared for a session without one.
-                    (_, Some(_)) => differences.grown.push(row.id),
-                    (Some(_), None) => differences.findings.push(CheckFinding {
-                        damage: damage(&path, None, "the file of a session is missing"),
-                        remedy: "restore it from a backup",
-                        repaired: false,
-                    }),
-                }
+        for_each_session(tx, |row| -> Result<(), StorageError> {
+            let path = self.sessions.path(&row.id);
+            let known = lengths.remove(&row.number);
+            match (known, files.remove(&path)) {
+                (Some(known), Some(length)) if length == known => {}
+                // A fork without events of its own has no file.
+                (None, None) => {}
+                (Some(known), Some(length)) if length < known => differences.shrunk.push(path),
+                // Longer than known, or a file that appeared for a session without one.
+                (_, Some(_)) => differences.grown.push(row.id),
+                (Some(_), None) => differences.findings.push(CheckFinding {
+                    damage: damage(&path, None, "the file of a session is missing"),
+                    remedy: "restore it from a backup",
+                    repaired: false,
+                }),
             }
-        }
+            Ok(())
+        })?;
         for path in files.into_keys() {
             match self.identify(&path)? {
                 // A file that came back, for instance from a backup. Deleting was the user's wish,

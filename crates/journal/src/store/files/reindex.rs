@@ -18,7 +18,7 @@ use super::recover::packed;
 use super::session_file::SessionHeader;
 use super::{FilesStore, WriteTx, damage};
 use crate::store::{
-    ChangeSet, CheckFinding, CommitError, EventRow, ParentRow, SessionRow, SightingRow, StoreReader,
+    ChangeSet, CheckFinding, CommitError, EventRow, ParentRow, SessionRow, StoreReader,
 };
 use crate::{Damage, StorageError};
 
@@ -372,38 +372,20 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         let ledger_state = std::mem::take(&mut self.ledger_state);
         let mut numbers: HashMap<SessionId, Option<u32>> = HashMap::new();
         let mut sightings = Vec::new();
-        for entry in ledger_state.sightings.iter().cloned() {
-            let LedgerEntry::Sighting {
-                session_id,
-                seq,
-                source,
-                observed_at,
-                source_position,
-                differs,
-            } = entry
-            else {
-                continue;
-            };
-            let session = match numbers.get(&session_id) {
+        for sighting in ledger_state.sightings.iter().cloned() {
+            let session = match numbers.get(&sighting.session_id) {
                 Some(number) => *number,
                 None => {
-                    let number = self.tx.session(&session_id)?.map(|row| row.number);
-                    numbers.insert(session_id, number);
+                    let number = self.tx.session(&sighting.session_id)?.map(|row| row.number);
+                    numbers.insert(sighting.session_id.clone(), number);
                     number
                 }
             };
             let Some(session) = session else { continue };
             // A sighting refers to its event by a foreign key, and a user may have removed the
             // line.
-            if self.tx.has_event(session, seq)? {
-                sightings.push(SightingRow {
-                    session,
-                    seq,
-                    source,
-                    observed_at,
-                    source_position,
-                    differs,
-                });
+            if self.tx.has_event(session, sighting.seq)? {
+                sightings.push(sighting.into_row(session));
             }
         }
         let mut deleted = Vec::new();

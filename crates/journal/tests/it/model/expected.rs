@@ -206,17 +206,7 @@ impl Model {
 
     /// A session before its first event.
     fn begin(&self, is_hosted: bool, draft: &Draft, started: &SessionStarted) -> Answer<Session> {
-        let mut session = Session::new(Ancestry {
-            session_id: draft.session_id.clone(),
-            parent_session_id: None,
-            mode: None,
-            fork_point_seq: 0,
-            fork_point_event_id: None,
-            label: None,
-            reason: None,
-            depth: 0,
-            created_at: draft.created_at,
-        });
+        let mut session = Session::new(Ancestry::root(draft.session_id.clone(), draft.created_at));
         let Some(parent) = &started.parent else { return Ok(session) };
         session.ancestry.parent_session_id = Some(parent.session_id.clone());
         session.ancestry.mode = started.mode.clone();
