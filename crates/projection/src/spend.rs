@@ -31,6 +31,36 @@ pub enum Grouping {
     Project,
 }
 
+impl Grouping {
+    pub const ALL: [Grouping; 7] = [
+        Grouping::Daily,
+        Grouping::Weekly,
+        Grouping::Monthly,
+        Grouping::Session,
+        Grouping::Model,
+        Grouping::Agent,
+        Grouping::Project,
+    ];
+
+    /// The word that people and programs use for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Grouping::Daily => "daily",
+            Grouping::Weekly => "weekly",
+            Grouping::Monthly => "monthly",
+            Grouping::Session => "session",
+            Grouping::Model => "model",
+            Grouping::Agent => "agent",
+            Grouping::Project => "project",
+        }
+    }
+
+    /// The grouping with this word.
+    pub fn parse(word: &str) -> Option<Grouping> {
+        Grouping::ALL.into_iter().find(|grouping| grouping.as_str() == word)
+    }
+}
+
 /// Which use of sessions is added up; the default is all of it. A session may go on for months and
 /// over many projects, and counts with the part that fits.
 #[derive(Clone, Debug, Default)]

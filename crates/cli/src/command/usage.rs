@@ -1,11 +1,12 @@
 //! `hansard usage`: tokens and cost.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use daemon::{answers, spending};
 use projection::{Grouping, Spending, Spent};
 
 use super::session_filter::SessionFilterArgs;
-use super::{Completion, Global};
+use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, format_money, one_line};
 use crate::world;
@@ -13,48 +14,25 @@ use crate::world;
 #[derive(Args)]
 pub(crate) struct UsageArgs {
     /// How to group the rows
-    #[arg(value_enum, default_value = "daily")]
-    by: By,
+    #[arg(value_parser = grouping_parser(), default_value = "daily")]
+    by: Grouping,
     #[command(flatten)]
     which: SessionFilterArgs,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum By {
-    Daily,
-    Weekly,
-    Monthly,
-    Session,
-    Model,
-    Agent,
-    Project,
+/// Takes the words of [`Grouping`] and shows them in the help.
+fn grouping_parser() -> impl TypedValueParser<Value = Grouping> {
+    PossibleValuesParser::new(Grouping::ALL.map(Grouping::as_str))
+        .map(|word| Grouping::parse(&word).expect("only these words are possible"))
 }
 
 impl UsageArgs {
-    pub(crate) fn run(
-        &self,
-        global: &Global,
-        output: &mut CliOutput,
-    ) -> Result<Completion, CliError> {
+    pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
-        let spending = spending(&journal, &self.which.filter(), self.by.into())?;
+        let spending = spending(&journal, &self.which.filter(), self.by)?;
         print_spending(&spending, output)?;
         output.flush()?;
         Ok(Completion::Success)
-    }
-}
-
-impl From<By> for Grouping {
-    fn from(by: By) -> Grouping {
-        match by {
-            By::Daily => Grouping::Daily,
-            By::Weekly => Grouping::Weekly,
-            By::Monthly => Grouping::Monthly,
-            By::Session => Grouping::Session,
-            By::Model => Grouping::Model,
-            By::Agent => Grouping::Agent,
-            By::Project => Grouping::Project,
-        }
     }
 }
 

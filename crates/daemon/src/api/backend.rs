@@ -29,17 +29,6 @@ use crate::log::part;
 use crate::status::{ApprovalFilter, BoardWatch, StatusService, approvals};
 use views::ViewCache;
 
-/// The groupings of usage, by their names in requests.
-const GROUPINGS: &[(&str, Grouping)] = &[
-    ("daily", Grouping::Daily),
-    ("weekly", Grouping::Weekly),
-    ("monthly", Grouping::Monthly),
-    ("session", Grouping::Session),
-    ("model", Grouping::Model),
-    ("agent", Grouping::Agent),
-    ("project", Grouping::Project),
-];
-
 /// What the HTTP server answers from: the journal, caches of its views, and the state of the
 /// daemon.
 pub(crate) struct ApiBackend {
@@ -170,14 +159,13 @@ impl Sources for ApiBackend {
     }
 
     fn usage(&self, by: &str, which: &SessionSelector) -> Result<wire::Usage, SourceError> {
-        let grouping = GROUPINGS.iter().find(|(name, _)| *name == by);
-        let (_, grouping) = grouping.ok_or_else(|| SourceError::Bad {
+        let grouping = Grouping::parse(by).ok_or_else(|| SourceError::Bad {
             given: by.to_owned(),
             expected: "daily, weekly, monthly, session, model, agent or project",
         })?;
         let journal = self.journal();
         let facts_of = |session: &SessionInfo| self.facts.get(&journal, session);
-        let spending = spending_of(&journal, &filter(which), *grouping, facts_of);
+        let spending = spending_of(&journal, &filter(which), grouping, facts_of);
         let spending = spending.map_err(listing_error)?;
         Ok(answers::usage(&spending))
     }
