@@ -16,6 +16,5 @@ pub use install::{
     SyntaxError, agents_with_hooks,
 };
 pub use signals::Signals;
-pub use spool::Spool;
 pub use spool_dir::SpoolSummary;
 pub use undelivered::{MessageHandler, StoreError, Undelivered, UndeliveredSummary};

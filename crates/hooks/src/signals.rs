@@ -33,15 +33,6 @@ impl Signals {
         Signals { dir: SpoolDir::new(journal.join("signals")) }
     }
 
-    pub fn path(&self) -> &Path {
-        self.dir.path()
-    }
-
-    /// Creates the folder, for its owner only.
-    pub fn create(&self) -> io::Result<()> {
-        self.dir.create()
-    }
-
     /// Adds the signal of a message as a file; nothing for a message without one.
     ///
     /// The file has the name of the message: adding it twice makes one file.

@@ -29,27 +29,18 @@ const TAKEN: &str = ".taken";
 
 /// The folder of waiting messages.
 #[derive(Debug)]
-pub struct Spool {
+pub(crate) struct Spool {
     pub(crate) dir: SpoolDir,
 }
 
 impl Spool {
     /// The spool of the journal in this folder.
-    pub fn in_journal(journal: &Path) -> Spool {
+    pub(crate) fn in_journal(journal: &Path) -> Spool {
         Spool { dir: SpoolDir::new(journal.join("spool")) }
     }
 
-    pub fn path(&self) -> &Path {
-        self.dir.path()
-    }
-
-    /// Creates the folder, for its owner only.
-    pub fn create(&self) -> io::Result<()> {
-        self.dir.create()
-    }
-
     /// Adds a message; `false` if the spool is full.
-    pub fn add(&self, message: &HookMessage) -> io::Result<bool> {
+    pub(crate) fn add(&self, message: &HookMessage) -> io::Result<bool> {
         let line = message.encode();
         let room = room_for(line.len() as u64);
         let mut taken = self.open_taken()?;
@@ -101,7 +92,7 @@ impl Spool {
 
     /// Opens `.taken` to append to it. A missing one is made as long as the files require.
     fn open_taken(&self) -> io::Result<File> {
-        let path = self.path().join(TAKEN);
+        let path = self.dir.path().join(TAKEN);
         let mut options = File::options();
         options.append(true).mode(0o600);
         match options.open(&path) {
@@ -117,12 +108,12 @@ impl Spool {
     }
 
     fn has_taken(&self) -> bool {
-        fs::metadata(self.path().join(TAKEN)).is_ok_and(|taken| taken.len() > 0)
+        fs::metadata(self.dir.path().join(TAKEN)).is_ok_and(|taken| taken.len() > 0)
     }
 
     /// The room that the waiting files take, by the sizes in their names.
     fn room_taken(&self) -> u64 {
-        let Ok(entries) = fs::read_dir(self.path()) else { return 0 };
+        let Ok(entries) = fs::read_dir(self.dir.path()) else { return 0 };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         // Temporary files begin with a dot and end in `.tmp`, so they do not count.
         let sizes = names.filter_map(|name| {

@@ -21,8 +21,8 @@ const PASS_MAX: usize = 1_000;
 /// The two folders for messages that no daemon took.
 #[derive(Debug)]
 pub struct Undelivered {
-    pub spool: Spool,
-    pub signals: Signals,
+    spool: Spool,
+    signals: Signals,
 }
 
 /// What brings messages into the journal.
@@ -74,9 +74,14 @@ impl Undelivered {
         Undelivered { spool, signals }
     }
 
-    /// Creates both folders.
+    /// The folders of the spool and of the signals.
+    pub fn folders(&self) -> [&Path; 2] {
+        [self.spool.dir.path(), self.signals.dir.path()]
+    }
+
+    /// Creates both folders, for their owner only.
     pub fn create(&self) -> io::Result<()> {
-        self.signals.create().and_then(|()| self.spool.create())
+        self.signals.dir.create().and_then(|()| self.spool.dir.create())
     }
 
     /// Handles the messages that are due, oldest first. A file stays until its message is done with.

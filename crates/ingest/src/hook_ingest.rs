@@ -47,8 +47,7 @@ impl HookIngest {
 
     /// The folders in which messages appear.
     pub fn watched_dirs(&self) -> [PathBuf; 2] {
-        let Undelivered { spool, signals } = &self.undelivered;
-        [signals.path().to_owned(), spool.path().to_owned()]
+        self.undelivered.folders().map(Path::to_owned)
     }
 
     /// Creates these folders, so that they can be watched. If that fails, hooks cannot write there
@@ -89,9 +88,8 @@ impl HookIngest {
         if !messages.is_empty() {
             queue.finish(not_kept(messages, &is_kept));
         }
-        let Undelivered { spool, signals } = undelivered;
-        let warnings =
-            warnings(spool.path(), stored.spool).chain(warnings(signals.path(), stored.signals));
+        let [spool, signals] = undelivered.folders();
+        let warnings = warnings(spool, stored.spool).chain(warnings(signals, stored.signals));
         pass.summary.warnings.extend(warnings);
         // Only now: the queue is in order again, whatever the error.
         done

@@ -78,7 +78,8 @@ impl World {
     }
 
     fn folder(&self) -> &Path {
-        self.undelivered.signals.path()
+        let [_, signals] = self.undelivered.folders();
+        signals
     }
 
     fn files(&self, folder: &str) -> Vec<String> {
