@@ -14,7 +14,7 @@ use journal::{Access, Journal, Options};
 use testkit::{RunningProgram, World};
 
 use crate::Outcome;
-use crate::meter::pause;
+use crate::meter::{pause, quantile};
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::scribe::{Scribe, Words};
 use crate::stage::Stage;
@@ -131,11 +131,7 @@ fn measure_at_work(
     });
     let lines: usize = lines.map_err(|error: Box<dyn std::error::Error>| error)?;
     latencies.sort_unstable();
-    // The value that the given share of all lines stays below.
-    let at = |share: f64| {
-        let place = (latencies.len() as f64 * share) as usize;
-        latencies.get(place.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
-    };
+    let at = |share: f64| quantile(&latencies, share);
     let about = format!("{SESSIONS} sessions, {LINES_PER_SECOND} lines a second");
     let row = |what: &str, ours| Row::alone(format!("{about}: {what}"), ours);
     report.add_row(row("from file to journal, half of them", Quantity::Time(at(0.5))));

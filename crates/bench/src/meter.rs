@@ -82,6 +82,12 @@ pub(crate) fn race_rounds(
     Ok(best)
 }
 
+/// The time that the given share of sorted times stays below; zero if there are none.
+pub(crate) fn quantile(sorted: &[Duration], share: f64) -> Duration {
+    let place = (sorted.len() as f64 * share) as usize;
+    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
 /// Returns the median: for short operations it ignores a few outliers.
 pub(crate) fn median_time(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();

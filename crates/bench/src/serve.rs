@@ -20,7 +20,7 @@ use crate::Outcome;
 use crate::live::{
     PATIENCE, cpu_percent, now, program_path, time_since, wait_for_rest, write_lines,
 };
-use crate::meter::pause;
+use crate::meter::{pause, quantile};
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::scribe::{Scribe, Words};
 use crate::stage::Stage;
@@ -63,10 +63,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let mut scribes = begin(0..SESSIONS)?;
     let mut latencies = measure_lines(&mut scribes, &words, busy, &mut follower)?;
     latencies.sort_unstable();
-    let at = |share: f64| {
-        let place = (latencies.len() as f64 * share) as usize;
-        latencies.get(place.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
-    };
+    let at = |share: f64| quantile(&latencies, share);
     let about = format!("{SESSIONS} sessions, {LINES_PER_SECOND} lines a second");
     let row = |what: &str, ours| Row::alone(format!("{about}: {what}"), ours);
     report.add_row(row("from file to WebSocket, half of them", Quantity::Time(at(0.5))));

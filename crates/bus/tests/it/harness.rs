@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,6 +24,18 @@ pub(crate) struct TestServer {
     path: PathBuf,
     thread: Option<JoinHandle<()>>,
     folder: TempDir,
+}
+
+/// Runs a program that says `first`, and `again` once it has found a restarted server.
+#[track_caller]
+pub(crate) fn outlives_restart(server: &mut TestServer, mut program: Command) {
+    let mut client = program.stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(said.next().as_deref(), Some("first"));
+    server.close();
+    server.reopen();
+    assert_eq!(said.next().as_deref(), Some("again"));
+    assert!(client.wait().unwrap().success());
 }
 
 impl TestServer {

@@ -1,14 +1,13 @@
 //! Python: a client written from the public description alone, and the one we ship.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use bus::{Client, ClientEvent, ClientSettings, Filter, Message, SendOutcome, send};
 use serde_json::json;
 
-use crate::harness::{PATIENCE, TestServer, plain_server, rude_server};
+use crate::harness::{PATIENCE, TestServer, outlives_restart, plain_server, rude_server};
 
 /// The folder of the client we ship.
 fn clients() -> PathBuf {
@@ -72,14 +71,8 @@ fn shipped_python_client_accepts_plain_server() {
 #[test]
 fn shipped_python_client_outlives_its_server() {
     let mut server = TestServer::open();
-    let mut command = script("shipped.py", server.path(), "restarts");
-    let mut client = command.stdout(Stdio::piped()).spawn().expect("`python3` starts");
-    let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert_eq!(said.next().as_deref(), Some("first"));
-    server.close();
-    server.reopen();
-    assert_eq!(said.next().as_deref(), Some("again"));
-    assert!(client.wait().unwrap().success());
+    let client = script("shipped.py", server.path(), "restarts");
+    outlives_restart(&mut server, client);
 }
 
 /// The variable that names the file of the protocol's own programs, which are not ours to ship.

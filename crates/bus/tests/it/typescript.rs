@@ -1,10 +1,9 @@
 //! The client for Node: it has the types it says it has, and keeps its promises.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::harness::{TestServer, plain_server, rude_server};
+use crate::harness::{TestServer, outlives_restart, plain_server, rude_server};
 
 /// The compiler that is asked for the types.
 const COMPILER: &str = "typescript@5.9.3";
@@ -48,20 +47,9 @@ fn shipped_typescript_client_works() {
     let arguments = ["--input-type=module", "-e", program, "--", long.to_str().unwrap()];
     let output = run("node", &arguments, dir.path());
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "ok");
-    survives(&mut server, dir.path());
-}
-
-/// It comes back by itself after a restart of the server.
-fn survives(server: &mut TestServer, dir: &Path) {
-    let mut command = Command::new("node");
-    command.arg("shipped.js").arg(server.path()).arg("restarts").current_dir(dir);
-    let mut client = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert_eq!(said.next().as_deref(), Some("first"));
-    server.close();
-    server.reopen();
-    assert_eq!(said.next().as_deref(), Some("again"));
-    assert!(client.wait().unwrap().success());
+    let mut client = Command::new("node");
+    client.arg("shipped.js").arg(server.path()).arg("restarts").current_dir(dir.path());
+    outlives_restart(&mut server, client);
 }
 
 fn run(program: &str, arguments: &[&str], dir: &Path) -> Output {

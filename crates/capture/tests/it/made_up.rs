@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use capture::{
-    AGENTS, Agent, Environment, EventBuilder, EventIdentity, Parser, RecognizedSource, RecordText,
-    SessionSettings, Source, SourceForm, SourceRecord, SourceRole, SourceRoot,
+    AGENTS, Agent, Environment, EventBuilder, EventIdentity, IngestSummary, Parser,
+    RecognizedSource, RecordText, SessionSettings, Source, SourceForm, SourceRecord, SourceRole,
+    SourceRoot,
 };
 use event::Time;
 use event::payload::{AssistantMessage, Content};
@@ -91,6 +92,15 @@ impl Parser for Talk {
     }
 }
 
+/// Reads a parrot that has heard these lines.
+fn overhear(home: &Path, talk: &[&str]) -> (Memory, IngestSummary) {
+    fs::create_dir_all(home.join(".parrot/monday")).unwrap();
+    fs::write(home.join(".parrot/monday/polly.talk"), talk.join("\n")).unwrap();
+    let mut sink = Memory::default();
+    let summary = read(&Parrot, home, &mut sink);
+    (sink, summary)
+}
+
 #[test]
 fn made_up_agent_is_read_alike() {
     let home = TempDir::new().unwrap();
@@ -103,10 +113,7 @@ fn made_up_agent_is_read_alike() {
         r#"{"who":"person","said":"Good morning.","at":"2026-01-02T08:00:00Z"}"#,
         r#"{"who":"pers"#,
     ];
-    fs::create_dir_all(home.path().join(".parrot/monday")).unwrap();
-    fs::write(home.path().join(".parrot/monday/polly.talk"), talk.join("\n")).unwrap();
-    let mut sink = Memory::default();
-    let summary = read(&Parrot, home.path(), &mut sink);
+    let (mut sink, summary) = overhear(home.path(), &talk);
     expect![[r#"
         == parrot:polly
         1 session.started {"agent":"parrot","cwd":"/home/dev/cage"}
@@ -130,10 +137,7 @@ fn panicking_record_is_kept() {
         r#"{"who":"person","said":"Polly?","at":"2026-01-01T10:00:00Z"}"#,
         "",
     ];
-    fs::create_dir_all(home.path().join(".parrot/monday")).unwrap();
-    fs::write(home.path().join(".parrot/monday/polly.talk"), talk.join("\n")).unwrap();
-    let mut sink = Memory::default();
-    let summary = read(&Parrot, home.path(), &mut sink);
+    let (sink, summary) = overhear(home.path(), &talk);
     expect![[r#"
         == parrot:polly
         1 session.started {"agent":"parrot"}

@@ -178,20 +178,22 @@ fn what_was_not_understood_is_told_in_its_place() {
     }
 }
 
+/// A prompt in a transcript of Claude Code.
+pub(crate) fn prompt(number: u32) -> String {
+    let record = serde_json::json!({
+        "type": "user", "uuid": format!("u{number}"), "sessionId": "s1",
+        "timestamp": format!("2026-03-02T09:00:{number:02}.000Z"), "promptSource": "typed",
+        "message": {"role": "user", "content": format!("question {number}")},
+    });
+    format!("{record}\n")
+}
+
 #[test]
 fn files_that_are_gone_are_read_again_as_well() {
     let claude = agent("claude");
     let home = TempDir::new().unwrap();
     let file: PathBuf = home.path().join(".claude/projects/-home-dev-app/s1.jsonl");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let prompt = |number: u32| {
-        let record = serde_json::json!({
-            "type": "user", "uuid": format!("u{number}"), "sessionId": "s1",
-            "timestamp": format!("2026-03-02T09:00:{number:02}.000Z"), "promptSource": "typed",
-            "message": {"role": "user", "content": format!("question {number}")},
-        });
-        format!("{record}\n")
-    };
     fs::write(&file, (0..4).map(prompt).collect::<String>()).unwrap();
     let mut sink = Memory::default();
     read(&Forgetful(claude, "question 2"), home.path(), &mut sink);

@@ -8,7 +8,7 @@ use capture::{AGENTS, Agent, Environment, Ingester, RestoreScope, RestoreSummary
 use event::{Event, EventId, Time};
 
 use crate::memory::Memory;
-use crate::reparse::{home, scenarios};
+use crate::reparse::{home, prompt, scenarios};
 use crate::scenario::{NOW, agent, read};
 
 /// Restores with agents whose files are all gone, a day after they were read.
@@ -88,14 +88,6 @@ fn older_copy_gets_what_came_after_it() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join(".claude/projects/-home-dev-app/s1.jsonl");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let prompt = |number: u32| {
-        let record = serde_json::json!({
-            "type": "user", "uuid": format!("u{number}"), "sessionId": "s1",
-            "timestamp": format!("2026-03-02T09:00:{number:02}.000Z"), "promptSource": "typed",
-            "message": {"role": "user", "content": format!("question {number}")},
-        });
-        format!("{record}\n")
-    };
     fs::write(&file, (0..2).map(prompt).collect::<String>()).unwrap();
     let mut older = Memory::default();
     read(claude, home.path(), &mut older);

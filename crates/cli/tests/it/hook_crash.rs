@@ -16,6 +16,7 @@ use crate::hook::{
 };
 use crate::ingest_crash::crashes;
 use crate::up::up;
+use crate::up_disk::run_with_disk;
 use crate::writer::append;
 
 /// Kills, as a part of those `HANSARD_TEST_CRASHES` sets.
@@ -217,24 +218,11 @@ const FULL_DISK: &str = r#"
 #[test]
 fn full_disk_does_not_fail_a_hook() {
     let world = with_session();
-    let disk = world.home().join("disk");
-    fs::create_dir(&disk).unwrap();
-    let shell = |script: &str| {
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-        unshare.arg(&disk).arg(env!("CARGO_BIN_EXE_hansard"));
-        unshare.arg(payload(&world, "s0", &asked()).to_string()).env_clear();
-        unshare.env("HOME", world.home()).env("PATH", std::env::var_os("PATH").unwrap());
-        unshare.output()
+    let asked = payload(&world, "s0", &asked()).to_string();
+    let Some(said) = run_with_disk(&world, FULL_DISK, &asked) else {
+        println!("SKIPPED: no disk can be mounted here");
+        return;
     };
-    match shell("mount -t tmpfs tmpfs \"$1\"") {
-        Ok(tried) if tried.status.success() => {}
-        tried => {
-            println!("SKIPPED: no disk can be mounted here: {tried:?}");
-            return;
-        }
-    }
-    let said = shell(FULL_DISK).unwrap();
     let ended = "PermissionRequest ended with 0\nStop ended with 0\nPreToolUse ended with 0\n";
     assert_eq!(String::from_utf8_lossy(&said.stdout), ended);
     assert_eq!(String::from_utf8_lossy(&said.stderr), "");

@@ -3,7 +3,9 @@
 //! The disk is a real one, small and in memory, that only the script sees; where a process may not
 //! mount anything this says so and shows nothing.
 
-use std::process::Command;
+use std::process::{Command, Output};
+
+use testkit::World;
 
 use crate::empty;
 use crate::follow::prompt;
@@ -36,29 +38,29 @@ const SCRIPT: &str = r#"
     "$2" --json show claude:s0 --events | grep -c '"kind":"user.prompt"'
 "#;
 
-#[test]
-fn recording_resumes_after_a_full_disk() {
-    let world = empty();
+/// Runs a script in a world in which it can mount a disk: `$1` is a folder for it, `$2` the program,
+/// `$3` the argument. `None` where nothing can be mounted.
+pub(crate) fn run_with_disk(world: &World, script: &str, argument: &str) -> Option<Output> {
     let disk = world.home().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let shell = |script: &str| {
         let mut unshare = Command::new("unshare");
         unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-        unshare.arg(&disk).arg(env!("CARGO_BIN_EXE_hansard")).arg(prompt("s0", 0).trim());
-        unshare
-            .env_clear()
-            .env("HOME", world.home())
-            .env("PATH", std::env::var_os("PATH").unwrap());
+        unshare.arg(&disk).arg(env!("CARGO_BIN_EXE_hansard")).arg(argument).env_clear();
+        unshare.env("HOME", world.home()).env("PATH", std::env::var_os("PATH").unwrap());
         unshare.output()
     };
-    match shell("mount -t tmpfs tmpfs \"$1\"") {
-        Ok(tried) if tried.status.success() => {}
-        tried => {
-            println!("SKIPPED: no disk can be mounted here: {tried:?}");
-            return;
-        }
-    }
-    let said = shell(SCRIPT).unwrap();
+    let tried = shell("mount -t tmpfs tmpfs \"$1\"");
+    tried.is_ok_and(|tried| tried.status.success()).then(|| shell(script).unwrap())
+}
+
+#[test]
+fn recording_resumes_after_a_full_disk() {
+    let world = empty();
+    let Some(said) = run_with_disk(&world, SCRIPT, prompt("s0", 0).trim()) else {
+        println!("SKIPPED: no disk can be mounted here");
+        return;
+    };
     let stdout = String::from_utf8_lossy(&said.stdout);
     let stderr = String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success(), "{stdout}\n{stderr}");

@@ -1,7 +1,7 @@
 //! When somebody worked, at what, and what it adds up to across sessions.
 
 use expect_test::{Expect, expect};
-use projection::{Activity, ActivityKind, Chronicle, Level, ProjectSpan, Projection, activities};
+use projection::{Activity, ActivityKind, Level, ProjectSpan, activities};
 use serde_json::json;
 
 use crate::given::{Log, inherited};
@@ -27,19 +27,10 @@ fn close(log: &mut Log, segment: &str) {
     log.add("epoch.closed", data);
 }
 
-fn chronicle(log: &Log) -> Chronicle {
-    let mut chronicle = Chronicle::default();
-    for event in &log.events {
-        chronicle.apply(event);
-    }
-    chronicle.flush();
-    chronicle
-}
-
 /// What was worked at in some sessions of some projects.
 fn worked(sessions: &[(&str, &Log)]) -> Vec<Activity> {
     let chronicles: Vec<_> =
-        sessions.iter().map(|(project, log)| (*project, chronicle(log))).collect();
+        sessions.iter().map(|(project, log)| (*project, log.chronicle())).collect();
     let chapters: Vec<_> = chronicles
         .iter()
         .flat_map(|(project, chronicle)| {
@@ -61,7 +52,7 @@ fn worked(sessions: &[(&str, &Log)]) -> Vec<Activity> {
 #[track_caller]
 fn check(log: &Log, expected: Expect) {
     let mut lines = String::new();
-    for chapter in chronicle(log).chapters() {
+    for chapter in log.chronicle().chapters() {
         for stretch in chapter.stretches {
             lines += &format!(
                 "epoch {} {}-{} {} s, {} turns, busy {} s, {:?}, tests {}, reviews {}, failures {}, \

@@ -1,6 +1,7 @@
 //! Logs to fold, written down in a few words.
 
 use event::{AMENDS, Draft, Event, EventId, FORK_ORIGIN, Kind, Raw, SessionId, Time};
+use projection::{Chronicle, Projection};
 use serde_json::{Value, json};
 
 /// A log that grows by one event at a time, a second apart from the one before.
@@ -20,6 +21,14 @@ impl Log {
         let mut log = Log::new();
         log.add("session.started", json!({"agent": "claude", "cwd": "/home/dev/app"}));
         log
+    }
+
+    /// The chapters of the whole log, the last one included.
+    pub(crate) fn chronicle(&self) -> Chronicle {
+        let mut chronicle = Chronicle::default();
+        self.events.iter().for_each(|event| chronicle.apply(event));
+        chronicle.flush();
+        chronicle
     }
 
     /// Adds an event; what is returned can still be changed.

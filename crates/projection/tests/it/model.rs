@@ -22,15 +22,6 @@ fn fact(topic: &str, text: &str, replaces: &[String]) -> ModelFact {
     ModelFact { topic: topic.to_owned(), text: text.to_owned(), replaces: replaces.to_vec() }
 }
 
-fn chronicle(log: &Log) -> Chronicle {
-    let mut chronicle = Chronicle::default();
-    for event in &log.events {
-        chronicle.apply(event);
-    }
-    chronicle.flush();
-    chronicle
-}
-
 fn close(log: &mut Log) {
     log.add(
         "epoch.closed",
@@ -45,10 +36,10 @@ fn model_fact_replaces_the_named_one() {
     log.prompt("Please write the stream parser in src/stream.rs");
     log.prompt("From now on always use tabs.");
     let texts = |log: &Log| -> Vec<(FactOrigin, String)> {
-        let facts = chronicle(log).chapters().next().unwrap().facts;
+        let facts = log.chronicle().chapters().next().unwrap().facts;
         facts.into_iter().map(|fact: DigestFact| (fact.origin, fact.text)).collect()
     };
-    let before = chronicle(&log).chapters().next().unwrap().facts;
+    let before = log.chronicle().chapters().next().unwrap().facts;
     let goal = before[0].name();
     tell(
         &mut log,
@@ -90,7 +81,7 @@ fn what_comes_late_belongs_to_the_epoch_it_is_about() {
         ..about(1, 3)
     };
     tell(&mut log, words);
-    let chronicle = chronicle(&log);
+    let chronicle = log.chronicle();
     let titles: Vec<_> = chronicle.chapters().map(|chapter| chapter.title().unwrap()).collect();
     let title = |title: &str, origin| (title.to_owned(), origin);
     assert_eq!(titles[0], title("A parser for streams", FactOrigin::Model));
