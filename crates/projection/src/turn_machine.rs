@@ -443,7 +443,11 @@ impl TurnMachine {
 
     fn apply_answer(&mut self, event: &Event) -> TurnChange {
         let step = self.note_work(event);
-        self.progress.is_answered |= step != TurnStep::Late;
+        // A straggler of a turn that is over says nothing of the open one, whatever its stop word.
+        if step == TurnStep::Late {
+            return step.into();
+        }
+        self.progress.is_answered = true;
         let habits = TurnHabits::for_provider(&event.provider);
         // A stop word in the answer is more exact than the agent's habit.
         let word = event.data.field("stop_reason").and_then(|word| word.text());
@@ -461,7 +465,7 @@ impl TurnMachine {
         if !answer.is_some_and(|answer| answer.content.has_substance()) {
             return step.into();
         }
-        self.progress.has_worked |= step != TurnStep::Late;
+        self.progress.has_worked = true;
         let stop = match meaning {
             _ if !ends => None,
             AnswerMeaning::GoesOn => None,
@@ -555,6 +559,11 @@ impl TurnMachine {
             return TurnStep::Late.into();
         }
         self.settle_open(event);
+        // An end without an id is that of the open turn, whose stragglers have the id.
+        let turn = turn.or_else(|| {
+            let open_id = self.turn_id.as_deref().filter(|_| self.is_open());
+            open_id.map(IdHash::from_id)
+        });
         if let Some(turn) = turn.filter(|turn| !self.over.contains(turn)) {
             self.over.push(turn);
         }
@@ -581,6 +590,9 @@ impl TurnMachine {
     fn apply_error(&mut self, event: &Event) -> TurnChange {
         if !self.is_open() {
             return TurnChange::UNRELATED;
+        }
+        if self.is_late(event) {
+            return TurnStep::Late.into();
         }
         let raised = event.readable::<ErrorRaised>().unwrap_or_default();
         let stop = if raised.recoverable == Some(false) {

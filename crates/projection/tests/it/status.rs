@@ -653,6 +653,34 @@ fn what_is_told_late_about_a_turn_opens_nothing() {
 }
 
 #[test]
+fn straggler_of_an_older_turn_ends_nothing() {
+    let fatal = json!({"message": "overloaded", "recoverable": false});
+    let answer = json!({"message_id": "m", "content": [{"type": "text", "text": "Done."}],
+        "stop_reason": "end_turn"});
+    for (kind, data) in [("assistant.message", answer), ("error", fatal)] {
+        let mut case = Case::prompted();
+        let turn = |event: &mut Event, id: &str| event.draft.turn_id = Some(id.to_owned());
+        case.log.events.iter_mut().for_each(|event| turn(event, "t1"));
+        let mut case = case.end("completed");
+        turn(case.log.events.last_mut().unwrap(), "t1");
+        turn(case.log.prompt("And now?"), "t2");
+        turn(case.log.add(kind, data), "t1");
+        case.check(0, Status::Running, Reason::Turn);
+    }
+}
+
+#[test]
+fn end_without_an_id_ends_the_open_turn() {
+    let mut case = Case::prompted();
+    let turn = |event: &mut Event| event.draft.turn_id = Some("t1".to_owned());
+    case.log.events.iter_mut().for_each(turn);
+    let mut case = case.end("completed");
+    let call = json!({"call_id": "late", "tool": "Bash", "input": {}, "message_id": "m"});
+    turn(case.log.add("tool.call", call));
+    case.check(0, Status::Waiting, Reason::Prompt);
+}
+
+#[test]
 fn a_failed_turn_says_why() {
     Case::prompted()
         .add("turn.completed", json!({"agent_id": "", "error": "overloaded"}))
