@@ -2,7 +2,7 @@
 //! only if no other program has changed it meanwhile.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const LINKS_MAX: usize = 16;
 /// A temporary file of this age belongs to a process that crashed: a running one needs far less.
 const STALE_MILLIS: i64 = 60 * 1_000;
 
-/// The largest settings file. A longer one is left alone.
+/// The largest settings file. A longer one is left alone: reading it could take all memory.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// A settings file of an agent.
@@ -57,6 +57,10 @@ pub enum SettingsFileError {
     ReadOnly { path: PathBuf },
     #[error("`{path}` is no text in UTF-8, and left alone")]
     NoText { path: PathBuf },
+    #[error("`{path}` is a folder, a pipe or a device and no settings file, and left alone")]
+    NotFile { path: PathBuf },
+    #[error("`{path}` is larger than {} MB, and left alone", BYTES_MAX >> 20)]
+    TooLarge { path: PathBuf },
     #[error("`{path}` leads out of the project, to `{target}`, and is left alone")]
     Outside { path: PathBuf, target: PathBuf },
     #[error("`{path}` is a link, and left alone")]
@@ -88,16 +92,7 @@ impl SettingsFile<'_> {
     pub(super) fn read(&self) -> Result<Option<String>, SettingsFileError> {
         // Checked before the read, which would follow a link out of the project.
         self.resolve()?;
-        let bytes = match fs::metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            // A settings file of this size is none; reading it could take all memory.
-            Ok(found) if found.len() > BYTES_MAX => {
-                return Err(SettingsFileError::NoText { path: self.path.clone() });
-            }
-            _ => fs::read(&self.path).map_err(self.io_error(&self.path))?,
-        };
-        let text = String::from_utf8(bytes);
-        text.map(Some).map_err(|_| SettingsFileError::NoText { path: self.path.clone() })
+        read_text(&self.path)
     }
 
     /// Replaces the text with the result of `change`; whether that differs. An empty result removes
@@ -348,6 +343,30 @@ impl SettingsFile<'_> {
 }
 
 const MANIFEST: &str = "manifest.jsonl";
+
+/// Reads a file that an agent or the user wrote; `None` if there is none.
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, SettingsFileError> {
+    let path_buf = || path.to_owned();
+    let io_error = |source| SettingsFileError::Io { path: path_buf(), source };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error(error)),
+        // Before it is opened: opening a pipe waits for a program that writes to it.
+        Ok(found) if !found.is_file() => {
+            return Err(SettingsFileError::NotFile { path: path_buf() });
+        }
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    // One byte more than allowed shows that the file is too large, also if it grows meanwhile.
+    let file = File::open(path).map_err(io_error)?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(io_error)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(SettingsFileError::TooLarge { path: path_buf() });
+    }
+    let text = String::from_utf8(bytes);
+    text.map(Some).map_err(|_| SettingsFileError::NoText { path: path_buf() })
+}
 
 /// The end of the names of temporary files.
 const SUFFIX: &str = ".hansard";

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::entries::InstalledHooks;
-use super::settings_file::hash;
+use super::settings_file::{hash, read_text};
 
 /// The longest timeout that Codex gives to events which do not wait for the user. Codex hashes the
 /// timeout that it gives, not the one in the file.
@@ -50,7 +50,7 @@ struct Handler {
 /// Whether Codex, by its settings at `config`, trusts what was found in the file at `path`.
 pub(super) fn trust(config: &Path, path: &Path, text: &str, found: &InstalledHooks) -> Trust {
     // Without settings the user has accepted nothing.
-    let Ok(config) = std::fs::read_to_string(config) else { return Trust::Never };
+    let Ok(Some(config)) = read_text(config) else { return Trust::Never };
     let Ok(config) = config.parse::<toml::Table>() else { return Trust::Never };
     let state = config.get("hooks").and_then(|hooks| hooks.get("state"));
     let hooks: Option<Hooks> = serde_json::from_str(text).ok();

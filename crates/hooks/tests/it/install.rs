@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use capture::Environment;
 use event::Time;
@@ -268,6 +269,40 @@ fn what_is_not_understood_is_left_alone_and_named() {
     fs::set_permissions(world.claude(), fs::Permissions::from_mode(0o400)).unwrap();
     assert!(world.install("claude").unwrap_err().to_string().contains("read-only"));
     assert!(world.install("pi").unwrap_err().to_string().contains("no hooks"));
+}
+
+/// Makes a pipe that no program writes to.
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn settings_that_are_no_file_are_named() {
+    let make_large = |path: &Path| fs::File::create(path).unwrap().set_len(17 << 20).unwrap();
+    let make_folder = |path: &Path| fs::create_dir(path).unwrap();
+    for (make, why) in [
+        (make_large as fn(&Path), "larger than 16 MB"),
+        (make_folder, "no settings file"),
+        (make_pipe, "no settings file"),
+    ] {
+        let world = World::new();
+        make(&world.claude());
+        let told = [world.install("claude"), world.uninstall("claude")].map(|changed| {
+            let error = changed.unwrap_err();
+            format!("{error} {:?}", std::error::Error::source(&error))
+        });
+        let problem = world.status("claude").problem.unwrap();
+        assert!(told.iter().chain([&problem]).all(|told| told.contains(why)), "{told:?} {problem}");
+        assert_eq!(world.backups(), [""; 0].map(PathBuf::from));
+    }
+}
+
+#[test]
+fn trust_in_a_pipe_is_never_given() {
+    let world = World::new();
+    world.install("codex").unwrap();
+    make_pipe(&world.home().join(".codex/config.toml"));
+    assert_eq!(world.status("codex").is_trusted, Some(false));
 }
 
 #[test]
