@@ -148,6 +148,14 @@ impl MessageHandler for HookPass<'_, '_> {
         message: &HookMessage,
         is_followed: bool,
     ) -> Result<SignalOutcome, CaptureError> {
+        // A signal that lay on disk without its message cancels the questions before it, too. Where
+        // the message did so already, nothing is left to cancel.
+        if message.facts.is_empty() {
+            let outcome = self.record_facts(message)?;
+            if outcome != SignalOutcome::Done {
+                return Ok(outcome);
+            }
+        }
         self.ingester.apply_signal(message, is_followed, self.sink, self.summary)
     }
 }

@@ -133,14 +133,14 @@ impl HookMap {
                 Kind::ToolStarted => start_tool(message, data, memory, &mut events),
                 Kind::ToolResult => finish_tool(message, data, memory, &mut events),
                 Kind::ApprovalResolved if !is_first_decision(message, data, memory) => {}
-                Kind::TurnCompleted => cancel_all(memory, "interrupted", &mut events),
+                Kind::TurnCompleted => cancel_all(message, memory, "interrupted", &mut events),
                 _ => events.push(HookOnlyEvent::from_fact(fact)),
             }
         }
         match message.signal {
-            Some(SignalKind::TurnEnd) => cancel_all(memory, "the turn ended", &mut events),
+            Some(SignalKind::TurnEnd) => cancel_all(message, memory, "the turn ended", &mut events),
             Some(SignalKind::Stop | SignalKind::Clear) => {
-                cancel_all(memory, "exited", &mut events);
+                cancel_all(message, memory, "exited", &mut events);
             }
             Some(SignalKind::Compact) | None => {}
         }
@@ -326,8 +326,13 @@ fn is_first_decision(message: &HookMessage, data: &Raw, memory: &mut SessionMemo
 }
 
 /// Cancels every open question: the turn or the session that asked is over.
-fn cancel_all(memory: &mut SessionMemory, reason: &str, events: &mut Vec<HookOnlyEvent>) {
-    events.extend(memory.end_all_calls().into_iter().map(|question| {
+fn cancel_all(
+    message: &HookMessage,
+    memory: &mut SessionMemory,
+    reason: &str,
+    events: &mut Vec<HookOnlyEvent>,
+) {
+    events.extend(memory.end_all_calls(message.at).into_iter().map(|question| {
         if !question.is_approval {
             return close_question(question, InputStatus::Canceled);
         }

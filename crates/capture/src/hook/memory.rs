@@ -145,10 +145,13 @@ impl SessionMemory {
         is_new
     }
 
-    /// Forgets all calls, and returns all open questions.
-    pub(super) fn end_all_calls(&mut self) -> Vec<OpenQuestion> {
+    /// Forgets all calls, and returns the questions that were open at a time. A signal may wait on
+    /// disk, and a question that was asked since is of a later turn.
+    pub(super) fn end_all_calls(&mut self, at: Time) -> Vec<OpenQuestion> {
         self.calls.clear();
-        self.questions.drain(..).collect()
+        let (ended, open) = self.questions.drain(..).partition(|question| question.at <= at);
+        self.questions = open;
+        Vec::from(ended)
     }
 }
 

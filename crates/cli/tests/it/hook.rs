@@ -530,6 +530,30 @@ fn accepted_call_survives_a_waiting_daemon() {
 }
 
 #[test]
+fn exit_without_a_daemon_cancels_approvals() {
+    let world = empty();
+    let thread = "00000000-0000-0000-0000-000000000001";
+    let rollout = world
+        .home()
+        .join(format!(".codex/sessions/2026/11/15/rollout-2026-11-15T10-00-00-{thread}.jsonl"));
+    let at = "2026-11-15T10:00:01.000Z";
+    let meta = json!({"timestamp": at, "type": "session_meta", "payload": {"id": thread}});
+    append(&rollout, format!("{meta}\n").as_bytes());
+    ingest(&world);
+    let about = json!({"session_id": thread, "transcript_path": rollout});
+    for (event, rest) in [("PermissionRequest", asked()), ("SessionEnd", json!({}))] {
+        let mut payload = about.clone();
+        payload.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        call_with(&world, "codex", event, payload.to_string().as_bytes());
+    }
+    assert_eq!(names(&journal(&world).join("signals")).len(), 1, "the exit is only a signal");
+    ingest(&world);
+    let events = |kind| events_of(&world, &format!("codex:{thread}"), kind).len();
+    assert_eq!((events("approval.requested"), events("session.exited")), (1, 1));
+    assert_eq!(events("approval.canceled"), 1);
+}
+
+#[test]
 fn approvals_are_listed_until_decided() {
     let world = with_session();
     // Written now: what was said long ago is not what a session does.
