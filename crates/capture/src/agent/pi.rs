@@ -208,7 +208,7 @@ impl PiSession {
                 let identity = identity(entry, builder, "");
                 builder.add_prompt(identity, at, prompt_content(&message));
             }
-            "assistant" => self.parse_answer(entry, &message, builder)?,
+            "assistant" => return self.parse_answer(entry, &message, builder),
             "toolResult" => self.parse_result(entry, &message, builder),
             // A command that the user ran with `!`: the model did not ask for it.
             "bashExecution" => {
@@ -240,7 +240,7 @@ impl PiSession {
         entry: &PiEntry<'_>,
         message: &PiMessage<'_>,
         builder: &mut EventBuilder<'_>,
-    ) -> Result<(), serde_json::Error> {
+    ) -> Understood {
         let at = entry.parse_time();
         let blocks: Vec<PiBlock> = match message.content {
             Some(content) => serde_json::from_str(content.get())?,
@@ -250,6 +250,7 @@ impl PiSession {
         let message_id = message.response_id.clone().or_else(|| entry.id.clone());
         let message_id = message_id.unwrap_or_else(|| builder.record_name());
         let mut block = 0;
+        let mut outcome = PiOutcome::Added;
         for part in blocks {
             let identity = identity(entry, builder, &block.to_string());
             let message_id = message_id.clone();
@@ -288,12 +289,16 @@ impl PiSession {
                     let more = PiCallDetail {};
                     self.state.calls.open(Call { call_id, event_id, tool, task: None, more });
                 }
-                _ => continue,
+                kind => {
+                    // The other blocks are told all the same.
+                    outcome = PiOutcome::Unknown(format!("assistant {kind}"));
+                    continue;
+                }
             }
             block += 1;
         }
         self.answered(entry, message, builder);
-        Ok(())
+        Ok(outcome)
     }
 
     /// What the request used, and how the turn stands after it.

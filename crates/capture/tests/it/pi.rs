@@ -155,6 +155,30 @@ fn failures_notes_and_unknown_records() {
 }
 
 #[test]
+fn block_of_unknown_type_is_kept() {
+    check_tree(
+        &[
+            r#"e d message "message":{"role":"assistant","content":[{"type":"future","a":1},{"type":"text","text":"seen"}],"stopReason":"stop"}"#,
+        ],
+        expect![[r#"
+            == pi:one
+            1 session.started {"agent":"pi","model":"lab-model","cwd":"/home/dev"}
+            2 user.prompt "one"
+            3 assistant.message "first"
+            4 step.completed {"agent_id":"","model":"lab-model","usage":{"input_tokens":3,"output_tokens":1,"cache_read_tokens":0,"cache_creation_tokens":0}}
+            5 turn.completed {"agent_id":"","stop_reason":"completed"}
+            6 user.prompt "two"
+            7 step.completed {"agent_id":"","model":"lab-model"}
+            8 turn.completed {"agent_id":"","stop_reason":"interrupted"}
+            9 assistant.message "seen"
+            10 step.completed {"agent_id":"","model":"lab-model"}
+            11 turn.completed {"agent_id":"","stop_reason":"completed"}
+            12 unknown {"raw":{"type":"message","id":"e","parentId":"d","timestamp":"2026-11-15T10:00:05.000Z","message":{"role":"assistant","content":[{"type":"future","a":1},{"type":"text","text":"seen"}],"stopReason":"stop"}},"record_type":"assistant future"}
+        "#]],
+    );
+}
+
+#[test]
 fn a_fork_is_told_from_where_it_leaves() {
     let mut home = Home::new();
     home.write(ONE, &tree(HEAD, &TALK));
