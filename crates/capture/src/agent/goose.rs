@@ -298,6 +298,9 @@ impl GooseParser {
         let text = content.joined_text();
         let identity = EventIdentity::in_session(&["said", key]);
         let hash = short_hash(&[&text]);
+        if message.visibility().turn_context {
+            return Some(builder.add_context(identity, at, Some(ContextKind::Harness), text).id);
+        }
         // Taken by whatever follows: only the first message behind a summary can be the prompt
         // again.
         let was_compacted = std::mem::take(&mut self.state.is_compacted);

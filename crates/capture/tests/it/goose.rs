@@ -231,6 +231,22 @@ fn a_compaction_replaces_the_history_and_repeats_the_prompt() {
 }
 
 #[test]
+fn context_of_a_turn_is_no_compaction() {
+    let mut desk = Desk::new();
+    desk.say("user", 0, &text("one"));
+    let context = json!({"userVisible": false, "agentVisible": true, "turnContext": true});
+    desk.say_to("user", 0, &text("<turn-context></turn-context>"), &context);
+    desk.say("assistant", 1, &text("first"));
+    expect![[r#"
+        == goose:20260101_1
+          1 session.started {"agent":"goose","model":"lab-model","cwd":"/home/dev/project","entry_point":"user","permission_mode":"auto","title":"Greeting"}
+          2 user.prompt <53b2ebaa> {"content":[{"type":"text","text":"one"}]}
+          3 context.added <53b2ebaa> {"kind":"harness","content":[{"type":"text","text":"<turn-context></turn-context>"}]}
+          4 assistant.message <53b2ebaa> {"message_id":"9550e4f6c8","block":0,"content":[{"type":"text","text":"first"}]}
+    "#]].assert_eq(&desk.told());
+}
+
+#[test]
 fn what_a_session_used_replaces_what_it_had_used() {
     let mut desk = Desk::new();
     desk.say("user", 0, &text("hi"));

@@ -44,12 +44,14 @@ pub(super) struct GooseMessage {
 pub(super) struct Visibility {
     pub user_visible: bool,
     pub agent_visible: bool,
+    /// Time and folder, which the agent adds to a prompt since 1.52.0.
+    pub turn_context: bool,
 }
 
 impl Default for Visibility {
     fn default() -> Visibility {
         // Without metadata both see everything.
-        Visibility { user_visible: true, agent_visible: true }
+        Visibility { user_visible: true, agent_visible: true, turn_context: false }
     }
 }
 
@@ -66,7 +68,7 @@ impl GooseMessage {
 
     /// Only the model sees it: the agent put it there.
     pub(super) fn is_for_the_model(&self) -> bool {
-        let Visibility { user_visible, agent_visible } = self.visibility();
+        let Visibility { user_visible, agent_visible, .. } = self.visibility();
         !user_visible && agent_visible
     }
 }
