@@ -1,6 +1,10 @@
 //! Exports of agents: taken in either encoding, at the paths exporters know, from nobody else.
 
+use std::io::Read;
+
 use capture::{OtlpEncoding, OtlpSignal};
+use flate2::Compression;
+use flate2::read::GzEncoder;
 
 use crate::given::{House, Said};
 
@@ -11,6 +15,43 @@ fn export(house: &House, path: &str, headers: &[&str], body: &[u8]) -> Said {
     }
     request += &format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     house.say(&[request.as_bytes(), body].concat())
+}
+
+fn pack(body: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    GzEncoder::new(body, Compression::fast()).read_to_end(&mut packed).unwrap();
+    packed
+}
+
+#[test]
+fn packed_exports_are_unpacked() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let json = "Content-Type: application/json";
+    // Equal records pack better than the ratio allows for larger exports.
+    let repeated = format!(r#"{{"x":[{}1]}}"#, "1,".repeat(32_000)).into_bytes();
+    for (body, encoding) in [(&b"{}"[..], "gzip"), (&repeated, "GZIP")] {
+        let encoding = format!("Content-Encoding: {encoding}");
+        let said = export(&house, "/v1/logs", &[&token, json, &encoding], &pack(body));
+        assert_eq!(said.status, 200, "{said:?}");
+    }
+    let taken = [2, 64_009].map(|bytes| (OtlpSignal::Logs, OtlpEncoding::Json, bytes));
+    assert_eq!(house.exported(), taken);
+}
+
+#[test]
+fn bombs_are_refused_as_too_large() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let headers = [token.as_str(), "Content-Type: application/json", "Content-Encoding: gzip"];
+    // Random digits pack badly: they are refused for their size, and the spaces for their ratio.
+    let mut dice = testkit::Dice::new(1);
+    let digits: Vec<u8> = (0..=4 << 20).map(|_| b'0' + dice.below(10) as u8).collect();
+    for bomb in [pack(&digits), pack(&vec![b' '; 1 << 20])] {
+        let said = export(&house, "/v1/logs", &headers, &bomb);
+        assert_eq!((said.status, said.kind().as_str()), (413, "too_large"), "{said:?}");
+    }
+    assert_eq!(house.exported(), []);
 }
 
 #[test]
@@ -65,8 +106,12 @@ fn unreadable_exports_are_refused() {
     let refused = |status, kind: &str| (status, kind.to_owned());
     assert_eq!(kind(&[json], b"{}"), refused(401, "unauthorized"));
     assert_eq!(kind(&[&token, "Content-Type: text/plain"], b"{}"), refused(415, "bad_encoding"));
-    let packed = [token.as_str(), json, "Content-Encoding: gzip"];
+    let packed = [token.as_str(), json, "Content-Encoding: br"];
     assert_eq!(kind(&packed, b"{}"), refused(415, "bad_encoding"));
+    let packed = [token.as_str(), json, "Content-Encoding: gzip"];
+    assert_eq!(kind(&packed, b"{}"), refused(400, "bad_body"));
+    let cut_off = &pack(b"{}")[..12];
+    assert_eq!(kind(&packed, cut_off), refused(400, "bad_body"));
     assert_eq!(kind(&[&token, json], b"{"), refused(400, "bad_export"));
     let large = export(&house, "/v1/logs", &[&token, json], &vec![b' '; 5 * 1024 * 1024]);
     assert!(matches!(large.status, 0 | 413), "{large:?}");
