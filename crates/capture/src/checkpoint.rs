@@ -311,12 +311,12 @@ pub(crate) fn file_times(metadata: &Metadata) -> FileTimes {
     FileTimes { changed: changed_at(metadata), made: created_at(metadata) }
 }
 
-/// When the file was made, in nanoseconds. A system that does not know gives its last change.
-fn created_at(metadata: &Metadata) -> i64 {
-    let created = metadata.created().ok();
-    let created = created.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    let created = created.and_then(|since| i64::try_from(since.as_nanos()).ok());
-    created.unwrap_or_else(|| changed_at(metadata))
+/// When the file was made, in nanoseconds; absent where the system does not know. Its last change
+/// is no answer: a parent that goes on is changed after its fork.
+fn created_at(metadata: &Metadata) -> Option<i64> {
+    let created = metadata.created().ok()?;
+    let since = created.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_nanos()).ok()
 }
 
 pub(crate) fn fingerprint(file: &File, offset: u64, length: u64) -> io::Result<Fingerprint> {

@@ -28,7 +28,7 @@ use crate::known_sources::{KnownFiles, KnownSources, position_of};
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
 use crate::lineage::{
     CopiedPart, Decision, Lineage, LineageFacts, MissingFact, OpeningFacts, OrderFacts, ReadTurn,
-    decide, reading_order,
+    RepeatedPart, decide, reading_order,
 };
 use crate::original::SourceLabel;
 use crate::silence::OpenEpochs;
@@ -37,7 +37,7 @@ use crate::source::Source;
 use crate::source_index::SourceIndex;
 use crate::stop_flag::StopFlag;
 use crate::tailer::{ParsedChunk, Tailer};
-use crate::thread_state::ThreadState;
+use crate::thread_state::{ParentLink, ThreadState};
 
 /// Reads what agents have written into a sink.
 pub struct Ingester<'a> {
@@ -465,21 +465,19 @@ impl<'a> Ingester<'a> {
                     }
                 }
             }
+            Lineage::Tie { parent } => {
+                let words = "it begins like {recorder}, which was read first; \
+                    nothing tells which of the two was forked from the other";
+                begin_behind_copy(tailer, source, part, words, parent, now)?;
+            }
             Lineage::Parent { parent, heir } => {
                 // The fork was recorded before its parent was found, so its first event names none.
                 // A later event of the fork adds the link.
                 if let Some(heir) = heir {
                     self.record_parent(candidate, lookup, heir, sink, summary)?;
                 }
-                if let Some(part) = part {
-                    let own = tailer.skip_to(part.end, now)?;
-                    let recorder = &part.recorder;
-                    let words =
-                        format!("its beginning is told in {recorder}, which was read first");
-                    tailer.open_with(words, own);
-                }
-                let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
-                thread.start_anew(thread.works_for().or(parent));
+                let words = "its beginning is told in {recorder}, which was read first";
+                begin_behind_copy(tailer, source, part, words, parent, now)?;
             }
         }
         let thread = tailer.checkpoint.threads.get(&source.session);
@@ -555,6 +553,24 @@ impl<'a> Ingester<'a> {
         summary.warnings.extend(tailer.take_warnings());
         Ok(looked)
     }
+}
+
+/// Begins behind the part that another session recorded, with a note that says so.
+fn begin_behind_copy(
+    tailer: &mut Tailer<'_>,
+    source: &Source,
+    part: Option<&RepeatedPart>,
+    words: &str,
+    parent: Option<ParentLink>,
+    now: Time,
+) -> Result<(), IngestFailure> {
+    if let Some(part) = part {
+        let own = tailer.skip_to(part.end, now)?;
+        tailer.open_with(words.replace("{recorder}", part.recorder.as_str()), own);
+    }
+    let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
+    thread.start_anew(thread.works_for().or(parent));
+    Ok(())
 }
 
 /// Why a source could not be read to its end. An error of the sink ends the pass; an error of the

@@ -30,18 +30,22 @@
 //! | 13 | forks of its agent always name their parent, otherwise | `Parent`, with the parent it names |
 //! | 14 | it is older than the recorder, which is no elder | `Parent`; the last younger session of the line becomes its fork |
 //! | 15 | it names a parent, and row 12's condition on the parent does not hold | `Parent`, with the parent it names |
-//! | 16 | otherwise | `Fork` |
+//! | 16 | it names no parent, and neither it nor the recorder is older | `Tie`, with the recorder's link |
+//! | 17 | otherwise | `Fork` |
 //!
 //! `Parent` never makes a cycle: a named parent that itself comes from the source is left out.
 //!
-//! Which of two sources is older (row 14), where neither names the other:
+//! Which of two sources is older (rows 14 and 16), where neither names the other. What records say
+//! counts before the times of files:
 //!
 //! | row | facts | older is |
 //! |---|---|---|
 //! | a | the other's records call themselves by the source's session: it is a plain copy | the source |
 //! | b | their first records have different times | the earlier one |
 //! | c | one of them holds nothing beyond the common part: people fork a session and leave it | that one |
-//! | d | otherwise | the older file |
+//! | d | the other's file is gone: it was recorded before the source appeared | the other |
+//! | e | the files were begun at different times | the older file |
+//! | f | the files were begun within one tick of the clock, or the system does not know when | neither |
 
 mod age; // which of several sources was begun first
 mod order; // which source is read before which
@@ -54,7 +58,7 @@ pub(crate) use uuid_hint::lineage_hint_by_uuid;
 use event::payload::SessionMode;
 use event::{SessionId, Time};
 
-use self::age::source_ages;
+use self::age::file_ages;
 use crate::agent::LineageHint;
 use crate::thread_state::ParentLink;
 
@@ -76,6 +80,12 @@ pub(crate) enum Lineage {
         /// The number of the session in the recorder's line that becomes a fork of the source: an
         /// event has to record that.
         heir: Option<usize>,
+    },
+    /// It and the recorder begin alike, and nothing tells which of them was forked from the other.
+    /// Neither is called the fork: a guess could not be told from a fact later on.
+    Tie {
+        /// What the recorder was forked from: both come from there.
+        parent: Option<ParentLink>,
     },
 }
 
@@ -259,7 +269,7 @@ fn continue_history(history: &HistoryPoint) -> Lineage {
     }
 }
 
-/// Rows 9 to 16: the source repeats what is recorded.
+/// Rows 9 to 17: the source repeats what is recorded.
 fn decide_repeated(
     facts: &LineageFacts<'_>,
     part: &RepeatedPart,
@@ -304,44 +314,64 @@ fn decide_repeated(
     }
     // An elder is never a fork of the source, whatever the ages of their files say.
     let is_elder = |it: &Relative| elders.iter().any(|elder| elder.name == it.name);
-    let younger = line.iter().take_while(|it| !is_elder(it) && is_older(facts, part, it)).count();
-    // Rows 15 and 16: no session of the line is younger than the source.
+    let mut rivals = line.iter().take_while(|it| !is_elder(it));
+    let younger =
+        rivals.clone().take_while(|it| elder_of(facts, part, it) == Elder::Source).count();
+    let tied = rivals.nth(younger).filter(|it| elder_of(facts, part, it) == Elder::Neither);
+    // Rows 15 to 17: no session of the line is younger than the source.
     let Some(heir) = younger.checked_sub(1) else {
-        return match by_name().filter(|_| !follows_recorder) {
-            Some(parent) => settled(Some(parent), None),
-            None => fork(),
+        return match (by_name().filter(|_| !follows_recorder), tied) {
+            (Some(parent), _) => settled(Some(parent), None),
+            (None, Some(tied)) if named.is_none() => {
+                Decision::Settled(Lineage::Tie { parent: tied.forked_from().cloned() })
+            }
+            (None, _) => fork(),
         };
     };
     // The source takes a place within the line, or beside it: what the heir was forked from is then
-    // its parent.
-    let before = line[heir].forked_from().filter(|_| younger < line.len()).cloned();
+    // its parent, or what that one was forked from if it may as well be younger than the source.
+    let before = tied.unwrap_or(&line[heir]).forked_from().filter(|_| younger < line.len());
     // A session that knows its parent keeps it.
     let orphan = Some(heir).filter(|heir| line[*heir].parent.is_none());
-    settled(by_name().or(before), orphan)
+    settled(by_name().or_else(|| before.cloned()), orphan)
 }
 
-/// Rows a to d: whether the source was there before a relative.
-fn is_older(facts: &LineageFacts<'_>, part: &RepeatedPart, relative: &Relative) -> bool {
-    let mut is_older_file = false;
+/// Which of the source and a relative was there before the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Elder {
+    Source,
+    Relative,
+    /// Nothing tells.
+    Neither,
+}
+
+/// Rows a to f.
+fn elder_of(facts: &LineageFacts<'_>, part: &RepeatedPart, relative: &Relative) -> Elder {
+    let elder = |is_source: bool| if is_source { Elder::Source } else { Elder::Relative };
+    let mut ages = None;
     if let Some(RelativeFile { hint, is_main, times }) = &relative.file {
         // Row a.
         if *is_main && hint.named.as_deref() == Some(facts.session) {
-            return true;
+            return Elder::Source;
         }
-        let ages = source_ages(&[(facts.hint, facts.times), (hint, *times)]);
         // Row b.
-        if ages[0].since != ages[1].since {
-            return ages[0].since < ages[1].since;
+        if let (Some(own), Some(other)) = (facts.hint.since, hint.since)
+            && own != other
+        {
+            return elder(own < other);
         }
-        is_older_file = ages[0] < ages[1];
+        ages = Some(file_ages(&[facts.times, *times]));
     }
     let relative_goes_on = relative.last_at > part.last_at;
     let source_goes_on = !part.is_all;
-    match (relative_goes_on, source_goes_on) {
-        // Row c, then row d.
-        (true, false) => true,
-        (false, true) => false,
-        _ => is_older_file,
+    match (relative_goes_on, source_goes_on, ages.as_deref()) {
+        // Row c.
+        (true, false, _) => Elder::Source,
+        (false, true, _) => Elder::Relative,
+        // Rows d to f.
+        (_, _, None) => Elder::Relative,
+        (_, _, Some([Some(own), Some(other)])) if own != other => elder(own < other),
+        (_, _, Some(_)) => Elder::Neither,
     }
 }
 

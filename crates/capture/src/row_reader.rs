@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use event::Raw;
+use event::{Raw, Time};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Statement, named_params};
 use serde::{Deserialize, Serialize};
@@ -25,9 +25,9 @@ use crate::source::short_hash;
 pub struct DatabaseSchema {
     pub tables: &'static [&'static str],
     /// Every session, the newest first: `id`, `parent` (the session it works for), `family` (what
-    /// it has in common with those it may repeat), `way` (the name of one of the ways), `active`
-    /// (the time of its last message, in milliseconds), `digest` (which changes with everything
-    /// that is said in it).
+    /// it has in common with those it may repeat), `since` (when it began, in milliseconds), `way`
+    /// (the name of one of the ways), `active` (the time of its last message, in milliseconds),
+    /// `digest` (which changes with everything that is said in it).
     pub sessions: &'static str,
     pub ways: &'static [RowQuery],
 }
@@ -92,7 +92,10 @@ fn list_from(agent: &dyn Agent, database: &Database) -> io::Result<Vec<ListedSes
             let parent: Option<String> = row.get("parent")?;
             let family: Option<String> = row.get("family")?;
             let digest = column_text(row.get_ref("digest")?);
-            let hint = LineageHint { family, ..LineageHint::default() };
+            // The sessions of a database have one file, whose times tell nothing of any of them.
+            let since = row.get_ref("since")?.as_i64().ok().filter(|_| family.is_some());
+            let since = since.map(Time::from_millis);
+            let hint = LineageHint { family, since, ..LineageHint::default() };
             let lens = [parent.as_ref(), hint.family.as_ref()].map(|it| it.map_or(0, String::len));
             bytes += size_of::<ListedSession>() + session.len() + digest.len();
             bytes += lens.iter().sum::<usize>();

@@ -76,7 +76,7 @@ static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     // The digest changes with every row and every total, so that an unchanged session is not read.
     // Ids are unique in one database only (`YYYYMMDD_n`).
     sessions: "
-        SELECT s.id AS id, NULL AS parent, NULL AS family, 'messages' AS way,
+        SELECT s.id AS id, NULL AS parent, NULL AS family, NULL AS since, 'messages' AS way,
             coalesce(CAST(strftime('%s', s.updated_at) AS INTEGER) * 1000, 0) AS active,
             coalesce(s.updated_at, '') || '/' || coalesce(s.accumulated_total_tokens, 0)
             || '/' || (

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use super::age::{FileTimes, source_ages};
+use super::age::{FileTimes, file_ages};
 use crate::agent::LineageHint;
 
 /// What the place of a source in the order depends on.
@@ -48,10 +48,10 @@ pub(crate) fn reading_order(sources: &[OrderFacts<'_>]) -> Vec<ReadTurn> {
     let mut has_family = BTreeSet::new();
     // In a family every source waits for the next older one.
     for family in families.values() {
-        let members: Vec<_> =
-            family.iter().map(|number| (sorted[*number].hint, sorted[*number].times)).collect();
-        let mut by_age: Vec<_> = source_ages(&members).into_iter().zip(family).collect();
-        by_age.sort_by_key(|(age, _)| Reverse(*age));
+        let times: Vec<FileTimes> = family.iter().map(|number| sorted[*number].times).collect();
+        let mut by_age: Vec<_> = file_ages(&times).into_iter().zip(family).collect();
+        // What the first bytes say of the time counts more than the file.
+        by_age.sort_by_key(|(age, number)| Reverse((sorted[**number].hint.since, *age)));
         for pair in by_age.windows(2) {
             waits_for[*pair[0].1] = Some(*pair[1].1);
             has_family.extend([*pair[0].1, *pair[1].1]);

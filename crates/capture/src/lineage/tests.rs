@@ -9,7 +9,7 @@ fn facts(hint: &LineageHint) -> LineageFacts<'_> {
     LineageFacts {
         session: OWN,
         hint,
-        times: FileTimes { changed: 10, made: 10 },
+        times: FileTimes { changed: 10, made: Some(10) },
         was_read: false,
         is_related: true,
         is_named_parent: false,
@@ -185,8 +185,8 @@ fn names_decide_before_ages() {
             line(&[root], &[("other", None)]),
             parent(Some("other"), None),
         ),
-        ("16, the parent is gone", &family, Some("gone"), line(&[root], &[]), fork()),
-        ("16", &family, None, line(&[root], &[]), fork()),
+        ("17, the parent is gone", &family, Some("gone"), line(&[root], &[]), fork()),
+        ("17", &family, None, line(&[root], &[]), fork()),
     ];
     for (row, hint, named, relatives, expected) in cases {
         let opening = opening(Opening::Repeated(repeated(named)));
@@ -211,7 +211,7 @@ fn older_source_is_the_parent() {
     let family = family();
     let at = |millis| LineageHint { since: Some(Time::from_millis(millis)), ..family.clone() };
     let file = |hint: LineageHint, made| {
-        let times = FileTimes { changed: made, made };
+        let times = FileTimes { changed: made, made: Some(made) };
         Some(RelativeFile { hint, is_main: true, times })
     };
     let copy_of_source = LineageHint { named: Some(OWN.to_owned()), ..family.clone() };
@@ -222,8 +222,8 @@ fn older_source_is_the_parent() {
         ("b, earlier", file(at(1), 99), 9, false, false),
         ("c, the recorder goes on", file(at(3), 1), 9, false, true),
         ("c, the source goes on", file(at(3), 99), 5, true, false),
-        ("d, younger file", file(at(3), 99), 9, true, true),
-        ("d, older file", file(at(3), 1), 9, true, false),
+        ("e, younger file", file(at(3), 99), 9, true, true),
+        ("e, older file", file(at(3), 1), 9, true, false),
         ("d, no file", None, 9, true, false),
     ];
     let hint = at(3);
@@ -238,6 +238,62 @@ fn older_source_is_the_parent() {
         let facts = LineageFacts { opening, relatives, ..facts(&hint) };
         check(row, &facts, if is_older { parent(None, Some(0)) } else { fork() });
     }
+}
+
+#[test]
+fn equal_ages_are_a_tie() {
+    let family = family();
+    let file = |changed, made| {
+        let times = FileTimes { changed, made };
+        Some(RelativeFile { hint: family.clone(), is_main: true, times })
+    };
+    let tie = |parent: Option<&str>| {
+        Decision::Settled(Lineage::Tie { parent: parent.map(ParentLink::unseen) })
+    };
+    // Of the recorder: its file and its parent; of the source: the parent that it names.
+    let cases = [
+        ("f, one tick", file(99, Some(10)), None, None, tie(None)),
+        (
+            "f, one tick, the recorder is a fork",
+            file(99, Some(10)),
+            Some("first"),
+            None,
+            tie(Some("first")),
+        ),
+        ("f, no time", file(1, None), None, None, tie(None)),
+        ("15", file(99, Some(10)), None, Some("other"), parent(Some("other"), None)),
+        ("17", file(99, Some(10)), None, Some("gone"), fork()),
+    ];
+    for (row, file, recorder_parent, named, expected) in cases {
+        let elders: &[_] = if named == Some("other") { &[("other", None)] } else { &[] };
+        let mut relatives = line(&[("recorder", recorder_parent)], elders);
+        for recorder in relatives.iter_mut().flat_map(|it| &mut it.line) {
+            recorder.file.clone_from(&file);
+            recorder.last_at = Some(Time::from_millis(9));
+        }
+        let opening = opening(Opening::Repeated(repeated(named)));
+        check(row, &LineageFacts { opening, relatives, ..facts(&family) }, expected);
+    }
+}
+
+#[test]
+fn tie_within_a_line_hides_no_elder() {
+    let hint = |millis| LineageHint { since: Some(Time::from_millis(millis)), ..family() };
+    let file = |millis| {
+        let times = FileTimes { changed: 10, made: Some(10) };
+        Some(RelativeFile { hint: hint(millis), is_main: true, times })
+    };
+    let opening = opening(Opening::Repeated(repeated(None)));
+    let mut relatives =
+        line(&[("recorder", Some("middle")), ("middle", Some("first")), ("first", None)], &[]);
+    for (relative, millis) in relatives.iter_mut().flat_map(|it| &mut it.line).zip([9, 3, 1]) {
+        relative.file = file(millis);
+        relative.last_at = Some(Time::from_millis(9));
+    }
+    // Older than the recorder, and begun together with the one in the middle.
+    let own = hint(3);
+    let facts = LineageFacts { opening, relatives, ..facts(&own) };
+    check("14, a tie above", &facts, parent(Some("first"), None));
 }
 
 #[test]
@@ -266,7 +322,7 @@ fn files_are_looked_at_only_where_they_count() {
     let family = family();
     let needs = Decision::Needs(MissingFact::RelativeFiles);
     let facts_of = |relatives| LineageFacts { opening: opening(), relatives, ..facts(&family) };
-    check("14 to 16", &facts_of(unread(None)), needs);
+    check("14 to 17", &facts_of(unread(None)), needs);
     check("9", &facts_of(unread(Some(OWN))), parent(None, None));
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use testkit::{Transcripts, World};
@@ -163,34 +164,55 @@ fn moved_file_is_the_same_session() {
     assert_eq!(listed(&world, &session["id"])["source_missing"], false);
 }
 
-#[test]
-fn forked_session_remains_the_parent() {
-    let world = empty();
+/// Writes two sessions of Claude that begin alike and go on apart; the one called `parent` is
+/// made and changed last. The fork begins with this mark.
+fn write_kin(world: &World, fork_mark: &str) -> [PathBuf; 2] {
     let project = world.home().join(".claude/projects/-home-dev-app");
-    let [parent, fork] = ["parent", "fork"].map(|name| project.join(format!("{name}.jsonl")));
+    let paths = ["parent", "fork"].map(|name| project.join(format!("{name}.jsonl")));
     let common: String = (0..3).map(|number| prompt("parent", number)).collect();
-    let own = prompt("fork", 3);
     let copied = common.replace(r#""sessionId":"parent""#, r#""sessionId":"fork""#);
-    append(&parent, common.as_bytes());
-    let born_at = |path: &Path| fs::metadata(path).unwrap().created();
-    let Ok(parent_born_at) = born_at(&parent) else {
-        println!("not shown: this file system does not know when a file began");
-        return;
-    };
-    let copied = copied + &own;
-    append(&fork, copied.as_bytes());
-    // The clock of the file system has coarse ticks: the fork has to begin in a later one.
-    while born_at(&fork).unwrap() <= parent_born_at {
-        fs::remove_file(&fork).unwrap();
-        append(&fork, copied.as_bytes());
-    }
-    append(&parent, prompt("parent", 4).as_bytes());
-    ingest(&world);
-    for (id, relation, prompts) in [("parent", "main", 4), ("fork", "fork", 1)] {
-        let session = listed(&world, &id.into());
+    append(&paths[1], (fork_mark.to_owned() + &copied + &prompt("fork", 3)).as_bytes());
+    append(&paths[0], (common + &prompt("parent", 4)).as_bytes());
+    paths
+}
+
+#[track_caller]
+fn check_kin(world: &World, expected: [(&str, &str, u64); 2]) {
+    for (id, relation, prompts) in expected {
+        let session = listed(world, &id.into());
         assert_eq!(session["relation"], relation, "{session}");
         assert_eq!(session["counts"]["prompts"], prompts, "{session}");
     }
+}
+
+#[test]
+fn forked_session_remains_the_parent() {
+    let world = empty();
+    // The fork notes when it was made, behind the time of the first record that it copies. By its
+    // file the parent is the younger one.
+    let mark = r#"{"type":"mode","timestamp":"2026-03-02T09:30:00.000Z"}"#;
+    write_kin(&world, &format!("{mark}\n"));
+    ingest(&world);
+    check_kin(&world, [("parent", "main", 4), ("fork", "fork", 1)]);
+}
+
+#[test]
+fn sessions_of_equal_age_are_no_forks() {
+    let world = empty();
+    // Restored from a backup: both have a time from before they were made on this disk.
+    let restored_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
+    for path in write_kin(&world, "") {
+        File::options().append(true).open(path).unwrap().set_modified(restored_at).unwrap();
+    }
+    ingest(&world);
+    let prompts = |id: &str| listed(&world, &id.into())["counts"]["prompts"].as_u64().unwrap();
+    let told = [prompts("parent"), prompts("fork")];
+    assert_eq!(told.iter().sum::<u64>(), 5, "the common part is recorded once");
+    check_kin(&world, [("parent", "main", told[0]), ("fork", "main", told[1])]);
+    let (second, first) = if told[0] > told[1] { ("fork", "parent") } else { ("parent", "fork") };
+    let shown = world.run(&["show", &format!("claude:{second}"), "--events"]);
+    let tie = format!("begins like claude:{first}");
+    assert!(shown.stdout.contains(&tie), "{shown}");
 }
 
 fn write_anew(path: &Path, bytes: &[u8]) {

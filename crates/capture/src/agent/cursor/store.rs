@@ -23,7 +23,7 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     // `composerData:` has 13 characters, hence the 14. `;` follows `:` in ASCII, so that a range of
     // keys, which the index answers, finds the bubbles of one conversation.
     sessions: "
-        SELECT substr(c.key, 14) AS id, NULL AS parent, NULL AS family, 'bubbles' AS way,
+        SELECT substr(c.key, 14) AS id, NULL AS parent, NULL AS family, NULL AS since, 'bubbles' AS way,
             0 AS active,
             c.rowid || '/' || coalesce((
                 SELECT max(b.rowid) FROM cursorDiskKV b

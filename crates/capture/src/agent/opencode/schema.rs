@@ -15,7 +15,7 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[
             SELECT s.id AS id, s.parent_id AS parent,
                 CASE WHEN s.project_id IN (
                     SELECT f.project_id FROM session f WHERE f.title LIKE '%(fork #%'
-                ) THEN s.project_id END AS family,
+                ) THEN s.project_id END AS family, s.time_created AS since,
                 CASE WHEN EXISTS (
                     SELECT 1 FROM event e
                     WHERE e.aggregate_id = s.id AND e.seq = 0 AND e.type LIKE 'session.created%'
@@ -45,7 +45,7 @@ pub(super) static SCHEMAS: &[DatabaseSchema] = &[
             SELECT s.id AS id, s.parent_id AS parent,
                 CASE WHEN s.project_id IN (
                     SELECT f.project_id FROM session f WHERE f.title LIKE '%(fork #%'
-                ) THEN s.project_id END AS family,
+                ) THEN s.project_id END AS family, s.time_created AS since,
                 'tables' AS way,
                 s.time_updated AS active,
                 s.time_updated
