@@ -35,6 +35,8 @@ __all__ = ["CallosumConnection", "callosum_send", "listen", "default_socket_path
 QUEUE_MAX = 1000
 # Bytes of a path that every system can connect to.
 PATH_MAX = 103
+# Messages that wait for one handler; with more, the newest is left out and `missed` counts it.
+HANDLER_QUEUE_MAX = 256
 # Seconds between two attempts to connect: the first, and the longest.
 RETRY_FIRST, RETRY_LAST = 0.1, 2.0
 # Seconds a server may take to say that it has read a one-shot message.
@@ -132,7 +134,10 @@ class CallosumConnection:
         self._connected = threading.Event()
         # Until the first connection messages wait; afterwards `emit` says whether there is one.
         self._was_connected = False
+        # What messages of which names are handed to. It never waits.
         self._handlers = []
+        # Messages that found no room because their handler was too slow.
+        self.missed = 0
         self._threads = []
 
     def start(self, callback=None):
@@ -166,8 +171,37 @@ class CallosumConnection:
         return True
 
     def on(self, tract, event, handler):
-        """Calls `handler` for messages of these names, `*` for any; what comes back undoes it."""
-        entry = (tract, event, handler)
+        """Calls `handler` for messages of these names, `*` for any, on a thread of its own; what comes
+        back undoes it."""
+        waiting, ended = queue.Queue(maxsize=HANDLER_QUEUE_MAX), threading.Event()
+
+        def put(message):
+            try:
+                waiting.put_nowait(message)
+            except queue.Full:
+                self.missed += 1
+
+        def work():
+            while True:
+                message = waiting.get()
+                if ended.is_set():
+                    return
+                _call(handler, message)
+
+        threading.Thread(target=work, name="hansard-bus-handler", daemon=True).start()
+        undo_put = self._register(tract, event, put)
+
+        def undo():
+            undo_put()
+            ended.set()
+            # One that is full wakes its thread by itself.
+            if not waiting.full():
+                waiting.put(None)
+
+        return undo
+
+    def _register(self, tract, event, put):
+        entry = (tract, event, put)
         self._handlers.append(entry)
 
         def undo():
@@ -187,7 +221,7 @@ class CallosumConnection:
             ):
                 found.put(message)
 
-        undo = self.on(tract, "*", take)
+        undo = self._register(tract, "*", take)
         try:
             if not self.wait_connected(timeout) or (emit is not None and not emit()):
                 return None
@@ -224,6 +258,9 @@ class CallosumConnection:
                     break
                 self._outgoing.all_tasks_done.wait(min(left, 0.1))
         self._stopping.set()
+        if not self._outgoing.full():
+            # Wakes the sending thread, which else looks ten times a second.
+            self._outgoing.put(None)
         with self._lock:
             stream = self._stream
         others = [thread for thread in self._threads if thread is not threading.current_thread()]
@@ -284,14 +321,11 @@ class CallosumConnection:
         if self._stopping.is_set() or not isinstance(message, dict):
             return
         names = (message.get("tract"), message.get("event"))
-        called = [] if self._callback is None else [self._callback]
-        called += [handler for tract, event, handler in list(self._handlers)
-                   if tract in ("*", names[0]) and event in ("*", names[1])]
-        for handler in called:
-            try:
-                handler(message)
-            except Exception as error:  # A callback that fails is no reason to stop hearing.
-                print(f"hansard_bus: the callback failed: {error!r}", file=sys.stderr)
+        if self._callback is not None:
+            _call(self._callback, message)
+        for tract, event, put in list(self._handlers):
+            if tract in ("*", names[0]) and event in ("*", names[1]):
+                put(message)
 
     def _send_all(self):
         while not self._stopping.is_set():
@@ -300,6 +334,8 @@ class CallosumConnection:
             except queue.Empty:
                 continue
             try:
+                if line is None:
+                    continue
                 while not self._was_connected and not self._stopping.is_set():
                     self._connected.wait(0.1)
                 self._connected.wait(RETRY_LAST)
@@ -311,6 +347,13 @@ class CallosumConnection:
                 pass
             finally:
                 self._outgoing.task_done()
+
+
+def _call(handler, message):
+    try:
+        handler(message)
+    except Exception as error:  # A callback that fails is no reason to stop hearing.
+        print(f"hansard_bus: the callback failed: {error!r}", file=sys.stderr)
 
 
 def _unique_id():

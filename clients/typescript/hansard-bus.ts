@@ -52,6 +52,8 @@ const RETRY_FIRST = 100;
 const RETRY_LAST = 2_000;
 /** Milliseconds a server may take to say that it has read a one-shot message. */
 const RECEIPT = 2_000;
+/** Milliseconds that a request waits for its answer, unless it says otherwise. */
+const REQUEST = 600_000;
 
 /** Where the bus is, if nothing else is said. */
 export function defaultPath(): string {
@@ -135,6 +137,59 @@ export class Bus implements AsyncIterable<Message> {
     const entry = { tract, event, handler };
     this.handlers.add(entry);
     return () => void this.handlers.delete(entry);
+  }
+
+  /** Listens, calls `ask`, and gives the first message of a tract with one of these events and these
+   *  fields; `undefined` after `timeout` milliseconds, or if `ask` says false. */
+  async waitFor(
+    tract: string,
+    events: readonly string[],
+    fields: Record<string, unknown>,
+    timeout: number,
+    ask: () => boolean = () => true,
+  ): Promise<Message | undefined> {
+    let undo: (() => void) | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const found = new Promise<Message | undefined>((resolve) => {
+      const isWanted = (message: Message) =>
+        events.includes(message.event) &&
+        Object.entries(fields).every(([name, value]) => message[name] === value);
+      undo = this.on(tract, "*", (message) => {
+        if (isWanted(message)) resolve(message);
+      });
+      timer = setTimeout(() => resolve(undefined), timeout);
+      if (!ask()) resolve(undefined);
+    });
+    try {
+      return await found;
+    } finally {
+      undo?.();
+      clearTimeout(timer);
+    }
+  }
+
+  /** Has the supervisor run a command: its `supervisor.stopped` or `skipped`, or `undefined` after
+   *  the time. A `ref` among the fields names the request. */
+  requestTask(
+    cmd: readonly string[],
+    fields: Partial<Fields<"supervisor", "request">> = {},
+    timeout = REQUEST,
+  ): Promise<Message | undefined> {
+    const ref = fields.ref ?? uniqueId();
+    const ask = () => this.emit("supervisor", "request", { ...fields, cmd: [...cmd], ref });
+    return this.waitFor("supervisor", ["stopped", "skipped"], { ref }, timeout, ask);
+  }
+
+  /** Asks for an agent: its `cortex.finish` or `error`, or `undefined` after the time. An `agent_id`
+   *  among the fields names the request. */
+  requestAgent(
+    prompt: string,
+    fields: Partial<Fields<"cortex", "request">> = {},
+    timeout = REQUEST,
+  ): Promise<Message | undefined> {
+    const agent_id = fields.agent_id ?? uniqueId();
+    const ask = () => this.emit("cortex", "request", { ...fields, prompt, agent_id });
+    return this.waitFor("cortex", ["finish", "error"], { agent_id }, timeout, ask);
   }
 
   /** Puts a message on its way: false if too much waits for it, or the connection is gone. Until
@@ -293,6 +348,13 @@ class Iteration implements AsyncIterator<Message> {
     this.end();
     return Promise.resolve({ value: undefined, done: true });
   }
+}
+
+let requests = 0;
+
+function uniqueId(): string {
+  requests += 1;
+  return `${Date.now()}-${process.pid}-${requests}`;
 }
 
 function encode(

@@ -4,6 +4,7 @@
 //! each of them and the caller, so neither the server nor the caller waits for the other. The
 //! client reports what did not fit into a queue.
 
+mod handlers;
 mod inbound;
 mod outbound;
 
@@ -24,6 +25,8 @@ use crate::line_decoder::LineDecoder;
 use crate::message::{Draft, Message};
 use crate::socket::connect_path;
 
+pub use handlers::ClientHandler;
+use handlers::Handlers;
 use inbound::Inbound;
 pub use outbound::EmitError;
 use outbound::Outbound;
@@ -92,6 +95,7 @@ struct ClientShared {
     settings: ClientSettings,
     inbound: Inbound,
     outbound: Outbound,
+    handlers: Arc<Handlers>,
     /// The newest journal position delivered; a new connection resumes behind it.
     last_position: AtomicU64,
     /// The stream that the reader thread blocks on, so that stopping can shut it down.
@@ -108,6 +112,7 @@ impl Client {
             // With a start position, the server replays from the journal what a slow client misses, so
             // the queue can block the reader and drops nothing.
             inbound: Inbound::new(settings.from.is_some()),
+            handlers: Arc::default(),
             settings,
             last_position: AtomicU64::new(0),
             stream: Mutex::new(None),
@@ -157,6 +162,86 @@ impl Client {
         self.shared.outbound.put(message.line())
     }
 
+    /// Calls `handle` for messages of these names, `*` for any, on a thread of its own and in the
+    /// order they come. Dropping the handler undoes it. [`Client::next`] delivers them all the same.
+    pub fn on(
+        &self,
+        tract: &str,
+        event: &str,
+        handle: impl FnMut(&Message) + Send + 'static,
+    ) -> io::Result<ClientHandler> {
+        ClientHandler::start(&self.shared.handlers, tract, event, handle)
+    }
+
+    /// Listens, calls `ask`, and returns the first message of a tract with one of these events and
+    /// these fields; `None` after the limit or once the client is stopped.
+    pub fn wait_for(
+        &self,
+        tract: &str,
+        events: &[&str],
+        fields: &[(&str, Value)],
+        limit: Duration,
+        ask: impl FnOnce() -> Result<(), EmitError>,
+    ) -> Result<Option<Message>, EmitError> {
+        // Before it is asked: the answer may come at once.
+        let (_registration, messages) = self.shared.handlers.register(tract, "*");
+        ask()?;
+        let until = Instant::now() + limit;
+        let is_wanted = |message: &Message| {
+            let is_event = message.event().is_some_and(|event| events.contains(&&*event));
+            let has = |(name, value): &(&str, Value)| {
+                message.field(name).is_some_and(|field| field.json() == *value)
+            };
+            is_event && fields.iter().all(has)
+        };
+        loop {
+            match messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(message) if is_wanted(&message) => return Ok(Some(message)),
+                Ok(_) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Has the supervisor run a command; returns its `supervisor.stopped` or `skipped`, or `None`
+    /// after the limit. A `ref` among the fields names the request.
+    pub fn request_task(
+        &self,
+        cmd: &[&str],
+        fields: &[(&str, Value)],
+        limit: Duration,
+    ) -> Result<Option<Message>, EmitError> {
+        let request = Request { name: "ref", subject: ("cmd", Value::from(cmd)) };
+        self.ask("supervisor", request, fields, &["stopped", "skipped"], limit)
+    }
+
+    /// Asks for an agent; returns its `cortex.finish` or `error`, or `None` after the limit. An
+    /// `agent_id` among the fields names the request.
+    pub fn request_agent(
+        &self,
+        prompt: &str,
+        fields: &[(&str, Value)],
+        limit: Duration,
+    ) -> Result<Option<Message>, EmitError> {
+        let request = Request { name: "agent_id", subject: ("prompt", prompt.into()) };
+        self.ask("cortex", request, fields, &["finish", "error"], limit)
+    }
+
+    fn ask(
+        &self,
+        tract: &str,
+        Request { name, subject }: Request,
+        fields: &[(&str, Value)],
+        answers: &[&str],
+        limit: Duration,
+    ) -> Result<Option<Message>, EmitError> {
+        let given = fields.iter().find(|(field, _)| *field == name);
+        let id = given.map_or_else(|| Value::from(unique_id()), |(_, id)| id.clone());
+        let others = fields.iter().filter(|(field, _)| *field != name).cloned();
+        let asked: Vec<_> = [(name, id.clone()), subject].into_iter().chain(others).collect();
+        self.wait_for(tract, answers, &[(name, id)], limit, || self.emit(tract, "request", &asked))
+    }
+
     /// Waits until all queued messages are written; returns how many are not after the limit.
     pub fn flush(&self, limit: Duration) -> usize {
         self.shared.outbound.flush(limit)
@@ -193,6 +278,13 @@ impl Client {
     }
 }
 
+/// What a request consists of, besides further fields.
+struct Request {
+    /// The field that the answer repeats.
+    name: &'static str,
+    subject: (&'static str, Value),
+}
+
 /// Stops a client from another thread: it delivers and accepts nothing more.
 pub struct Stopper {
     shared: Arc<ClientShared>,
@@ -202,6 +294,8 @@ impl Stopper {
     pub fn stop(&self) {
         self.shared.inbound.close();
         self.shared.outbound.close();
+        // A request that waits for its answer ends, too.
+        self.shared.handlers.clear();
     }
 }
 
@@ -360,6 +454,7 @@ impl ClientShared {
             self.last_position.fetch_max(position, Ordering::Relaxed);
         }
         if self.settings.filter.matches(&message) {
+            self.handlers.deliver(&message);
             self.inbound.put(ClientEvent::Message(message));
         }
     }
@@ -408,6 +503,14 @@ impl Backoff {
     fn next(&self, chance: f64) -> Duration {
         self.longest.mul_f64(0.5 + chance / 2.0)
     }
+}
+
+/// Returns an id that no other request of this machine has.
+fn unique_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = since.map_or(0, |since| since.as_millis());
+    format!("{millis}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns a number from 0 to 1 that differs enough between clients to spread them.

@@ -33,7 +33,7 @@ mod client; // a long-lived connection
 mod error; // errors
 
 pub use class::Class;
-pub use client::{Client, ClientEvent, ClientSettings, EmitError, Stopper};
+pub use client::{Client, ClientEvent, ClientHandler, ClientSettings, EmitError, Stopper};
 pub use control::StartPosition;
 pub use error::{BindError, PublishError, RunError};
 pub use filter::Filter;

@@ -1,14 +1,16 @@
 //! What our clients promise, to our server and to a plain one.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bus::{
     Client, ClientEvent, ClientSettings, EmitError, Filter, Message, SendOutcome, send, send_within,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{NOW, PATIENCE, TestServer, note, plain_server, rude_server};
 
@@ -84,6 +86,113 @@ fn client_outlives_its_server() {
     let mut peer = test_server.client();
     peer.say(&note(1));
     assert_eq!(hear_line(&client), note(1));
+}
+
+#[test]
+fn handlers_get_what_they_name() {
+    let test_server = TestServer::open();
+    let client = start(test_server.path(), ClientSettings::default());
+    let (tell, told) = std::sync::mpsc::sync_channel(100);
+    let handlers: Vec<_> = [("a", "b"), ("a", "*"), ("*", "b"), ("*", "*")]
+        .into_iter()
+        .map(|(tract, event)| {
+            let tell = tell.clone();
+            let handle = move |message: &Message| {
+                tell.send((tract, event, message.to_json()["n"].as_u64())).unwrap();
+            };
+            client.on(tract, event, handle).unwrap()
+        })
+        .collect();
+    client.emit("a", "b", &[("n", json!(1))]).unwrap();
+    client.emit("a", "c", &[("n", json!(2))]).unwrap();
+    let mut heard: Vec<_> = (0..6).map(|_| told.recv_timeout(PATIENCE).unwrap()).collect();
+    heard.sort_by_key(|(tract, event, number)| (*number, *tract, *event));
+    let one = [("*", "*"), ("*", "b"), ("a", "*"), ("a", "b")]
+        .map(|(tract, event)| (tract, event, Some(1)));
+    let two = [("*", "*"), ("a", "*")].map(|(tract, event)| (tract, event, Some(2)));
+    assert_eq!(heard, [&one[..], &two].concat());
+    drop(handlers);
+    drop(tell);
+    client.emit("a", "b", &[]).unwrap();
+    assert!(told.recv_timeout(PATIENCE).is_err(), "undone");
+}
+
+#[test]
+fn slow_or_failing_handler_delays_none() {
+    let test_server = TestServer::open();
+    let client = start(test_server.path(), ClientSettings::default());
+    let (open, shut) = std::sync::mpsc::sync_channel::<()>(0);
+    let slow = client.on("a", "*", move |_| assert!(shut.recv().is_err())).unwrap();
+    let failing = client.on("a", "*", |_| panic!("on purpose")).unwrap();
+    let (tell, told) = std::sync::mpsc::sync_channel(1_000);
+    let _counting = client.on("a", "*", move |_| tell.send(()).unwrap()).unwrap();
+    // One is being handled, 256 wait, and the rest is counted. In steps: the others keep up.
+    for _ in 0..300 {
+        client.emit("a", "b", &[]).unwrap();
+        told.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_eq!(slow.missed(), 300 - 257);
+    drop(open);
+    drop(slow);
+    assert_eq!(client.stop(PATIENCE), 0);
+    let failed = failing.failed() + failing.missed();
+    drop(failing);
+    assert!(failed > 0);
+}
+
+#[test]
+fn requests_get_their_own_answers() {
+    let test_server = TestServer::open();
+    let answering = Arc::new(start(test_server.path(), ClientSettings::default()));
+    let client = start(test_server.path(), ClientSettings::default());
+    for client in [&*answering, &client] {
+        assert_eq!(hear(client), ClientEvent::Connected);
+    }
+    let emitting = Arc::clone(&answering);
+    let _tasks = answering
+        .on("supervisor", "request", move |asked| {
+            let asked = asked.to_json();
+            let other = [("ref", json!("of another")), ("exit_code", json!(7))];
+            emitting.emit("supervisor", "stopped", &other).unwrap();
+            let count = json!(asked["cmd"].as_array().unwrap().len());
+            let own = [("ref", asked["ref"].clone()), ("exit_code", count)];
+            emitting.emit("supervisor", "stopped", &own).unwrap();
+        })
+        .unwrap();
+    let stopped = client.request_task(&["a", "b"], &[], PATIENCE).unwrap().unwrap();
+    assert_eq!(stopped.to_json()["exit_code"], 2);
+    let named = client.request_task(&["a"], &[("ref", json!("mine"))], PATIENCE).unwrap().unwrap();
+    assert_eq!(named.to_json()["ref"], "mine");
+    let emitting = Arc::clone(&answering);
+    let agents = answering
+        .on("cortex", "request", move |asked| {
+            let asked = asked.to_json();
+            let own =
+                [("agent_id", asked["agent_id"].clone()), ("result", asked["prompt"].clone())];
+            emitting.emit("cortex", "finish", &own).unwrap();
+        })
+        .unwrap();
+    let finished = client.request_agent("Hello", &[], PATIENCE).unwrap().unwrap();
+    assert_eq!(finished.to_json()["result"], "Hello");
+    drop(agents);
+    let unanswered = client.request_agent("Hello", &[], Duration::from_millis(50)).unwrap();
+    assert_eq!(unanswered, None);
+}
+
+#[test]
+fn brief_clients_lose_nothing() {
+    let test_server = TestServer::open();
+    let listening = start(test_server.path(), ClientSettings::default());
+    assert_eq!(hear(&listening), ClientEvent::Connected);
+    for number in 0..1_000 {
+        let client = start(test_server.path(), ClientSettings::default());
+        client.emit("a", "brief", &[("n", json!(number))]).unwrap();
+        assert_eq!(client.stop(PATIENCE), 0);
+    }
+    // Each came over a connection of its own, so their order is free.
+    let number = |line: String| serde_json::from_str::<Value>(&line).unwrap()["n"].as_u64();
+    let heard: BTreeSet<_> = (0..1_000).map(|_| number(hear_line(&listening))).collect();
+    assert_eq!(heard, (0..1_000).map(Some).collect());
 }
 
 #[test]

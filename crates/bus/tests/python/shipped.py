@@ -131,7 +131,7 @@ def main():
         assert full.emit("a", "b") is False, "stopped"
 
     # What is said before the first connection waits for it.
-    for number in range(20):
+    for number in range(1000):
         brief = CallosumConnection(path)
         brief.start()
         assert brief.emit("a", "brief", n=number) is True
@@ -153,6 +153,19 @@ def main():
     assert asking.request_agent("Hello", timeout=PATIENCE)["result"] == "Hello"
     undo()
     assert asking.request_agent("Hello", timeout=0.05) is None
+
+    # A slow or failing handler holds up nobody: neither the others nor the reading.
+    shut, numbers = threading.Event(), queue.Queue()
+    undos = [asking.on("a", "step", lambda message: shut.wait(PATIENCE)),
+             asking.on("a", "step", lambda message: 1 / 0),
+             asking.on("*", "step", lambda message: numbers.put(message["n"]))]
+    for number in range(300):
+        assert asking.emit("a", "step", n=number)
+        assert numbers.get(timeout=PATIENCE) == number
+    assert asking.missed >= 300 - 257, asking.missed
+    shut.set()
+    for undo in undos:
+        undo()
     asking.stop()
 
     bus.stop()

@@ -7,6 +7,7 @@ import { type Message, connect, defaultPath, send } from "./hansard-bus.js";
 
 const path = process.argv[2] ?? "";
 const server = process.argv[3] ?? "";
+const PATIENCE = 60_000;
 
 async function survive(): Promise<void> {
   const bus = connect({ path });
@@ -130,13 +131,32 @@ async function main(): Promise<void> {
     heard.push(message);
     wake?.();
   });
-  for (let n = 0; n < 20; n++) {
+  for (let n = 0; n < 1_000; n++) {
     const early = connect({ path });
     assert.equal(early.emit("a", "early", { n }), true);
     await early.close();
     assert.equal(early.emit("a", "early"), false, "closed");
     assert.equal((await next()).n, n);
   }
+
+  // A handler answers, and the request hears the answer to itself alone.
+  const asking = connect({ path });
+  await asking.connected();
+  const undoTasks = bus.on("supervisor", "request", ({ ref, cmd }) => {
+    bus.emit("supervisor", "stopped", { ref: "of another", exit_code: 7 });
+    bus.emit("supervisor", "stopped", { ref: ref as string, exit_code: (cmd as string[]).length });
+  });
+  assert.equal((await asking.requestTask(["a", "b"], {}, PATIENCE))?.exit_code, 2);
+  assert.equal((await asking.requestTask(["a"], { ref: "mine" }, PATIENCE))?.ref, "mine");
+  undoTasks();
+  const undoAgents = bus.on("cortex", "request", ({ agent_id, prompt }) => {
+    bus.emit("cortex", "finish", { agent_id: agent_id as string, result: prompt as string });
+  });
+  assert.equal((await asking.requestAgent("Hello", {}, PATIENCE))?.result, "Hello");
+  undoAgents();
+  assert.equal(await asking.requestAgent("Hello", {}, 50), undefined);
+  await asking.close();
+  assert.equal(await asking.requestAgent("Hello", {}, PATIENCE), undefined, "closed");
 
   // Known fields have types.
   assert.ok(bus.emit("supervisor", "request", { cmd: ["hansard", "doctor"], ref: "r" }));
