@@ -27,7 +27,7 @@ impl OpenEpochs {
         recorded.contains("\"epoch_from\"")
     }
 
-    /// Replaces the set after a sweep.
+    /// Replaces the set after a sweep, or after its epochs were closed.
     pub(crate) fn replace_keys(&self, keys: BTreeSet<String>) {
         self.0.replace(Some(keys));
     }
@@ -42,8 +42,8 @@ impl OpenEpochs {
     /// Takes the sources with open epochs, with their recorded checkpoints.
     fn take_sources(&self, sink: &dyn Sink) -> Result<Vec<(String, String)>, SinkError> {
         let mut open = Vec::new();
-        // Taken out, because the epochs are closed now. Until a sweep fills the set again, the
-        // checkpoints of all sources are searched.
+        // Taken out, because the epochs are closed now. If that fails, the set is not known any
+        // more, and the next time the checkpoints of all sources are searched.
         if let Some(keys) = self.0.take() {
             for key in keys {
                 // The epoch may have been closed since the source was noted.
@@ -75,6 +75,7 @@ impl Ingester<'_> {
         let now = (self.clock)();
         let before = summary.events;
         let open = self.open_epochs.take_sources(sink).map_err(CaptureError::Positions)?;
+        let mut still_open: BTreeSet<String> = open.iter().map(|(key, _)| key.clone()).collect();
         for (key, recorded) in open {
             if self.stop.is_asked() {
                 break;
@@ -109,12 +110,16 @@ impl Ingester<'_> {
             admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
             summary.count_events(agent.provider(), &drafts);
             let to = checkpoint.encode();
+            if !OpenEpochs::has_open_epoch(&to) {
+                still_open.remove(&key);
+            }
             let batch = Batch { source: key, from: Some(recorded), to, drafts };
             sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
         if summary.events > before {
             sink.settle().map_err(CaptureError::Unrecorded)?;
         }
+        self.open_epochs.replace_keys(still_open);
         Ok(())
     }
 }

@@ -195,6 +195,22 @@ fn one_pass_lists_sources_once() {
 }
 
 #[test]
+fn open_epochs_are_searched_for_once() {
+    let mut world = World::new();
+    world.ask(0, false);
+    world.read(0);
+    world.sink.asked_for_all.set(0);
+    let closed = world.with_pump(31, |pump, sink, summary| {
+        // Its process runs, and so its epoch stays open; then it does not.
+        for runs in [true, true, false, false] {
+            pump.close_silent(sink, summary, &|_, _| runs).unwrap();
+        }
+        summary.events
+    });
+    assert_eq!((closed, world.sink.asked_for_all.get()), (1, 1));
+}
+
+#[test]
 fn growth_after_silence_is_one_new_epoch_as_in_the_file() {
     let mut live = World::new();
     live.ask(0, true);
