@@ -491,3 +491,34 @@ async fn serve_connection(stream: TcpStream, router: Router, place: Arc<Connecti
     // A client that disconnects is not an error.
     let _ = connection.await;
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn newcomer_gets_the_place_of_a_silent_connection() {
+        const PLACES: usize = 2;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", axum::routing::get(|| async { "here" }));
+        tokio::spawn(accept_all(listener, router, ConnectionLimit::new(PLACES)));
+        let mut strangers = Vec::new();
+        for _ in 0..PLACES + 1 {
+            let mut stranger = TcpStream::connect(address).await.unwrap();
+            stranger.write_all(b"GET / HTTP/1.1\r\nHost: 127").await.unwrap();
+            strangers.push(stranger);
+        }
+        // Accepted behind them, because connections are accepted in their order.
+        let mut owner = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        owner.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        // One that is closed unread gives an error or nothing.
+        let _ = owner.read_to_string(&mut answer).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    }
+}
