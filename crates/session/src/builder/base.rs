@@ -281,6 +281,8 @@ impl<'a> Expansion<'a, '_> {
             }
             // A text given in full. An event id beside it only says where the text comes from.
             (None, _) if saved.is_in_full() => {
+                // The entry cannot come from an event behind its base.
+                let named = named.filter(|seq| *seq < base_seq);
                 if named.is_some_and(|seq| seq > cutoff_seq) {
                     self.add_repair(base_seq, Why::EntryBeyondCutoff);
                 } else {

@@ -174,6 +174,8 @@ impl Planning<'_> {
             (seq, _) => seq,
         };
         if saved.is_in_full() {
+            // A later event may get the id that a damaged base names. The entry cannot come from it.
+            let named = named.filter(|seq| *seq < base.seq);
             if named.is_some_and(|seq| seq > base.cutoff_seq) {
                 self.add_repair(base.seq, Why::EntryBeyondCutoff);
             } else {

@@ -630,6 +630,28 @@ fn a_compaction_shows_calls_and_results_in_full() {
 }
 
 #[test]
+fn an_entry_in_full_comes_from_no_later_event() {
+    let later = SavedEntry {
+        role: Some("assistant".to_owned()),
+        event_id: Some(id_at(3)),
+        content: Some(Content::text("so far")),
+        ..SavedEntry::default()
+    };
+    check(
+        |log| {
+            log.prompt("hello");
+            log.add(&compaction(1, vec![later]));
+            log.prompt("and now");
+        },
+        expect![[r#"
+            base 2
+            2 assistant "so far"
+            3 user "and now"
+        "#]],
+    );
+}
+
+#[test]
 fn a_call_id_used_again_is_another_call() {
     check(
         |log| {
