@@ -179,14 +179,18 @@ fn endless_text_is_refused() {
 }
 
 #[test]
-fn long_socket_path_error_has_a_hint() {
+fn long_socket_path_is_served() {
     let world = empty();
-    let path = format!("/tmp/{}", "x".repeat(120));
-    let said = world.run(&["bus", "serve", "--socket", &path]);
-    assert_eq!(said.code, Some(1), "{said}");
-    for word in ["125", "107", "choose a shorter journal path"] {
-        assert!(said.stderr.contains(word), "{word}: {said}");
-    }
+    let runtime = world.home().to_owned();
+    let world = world.with("XDG_RUNTIME_DIR", runtime);
+    let path = world.home().join("x".repeat(120));
+    let path = path.to_str().unwrap();
+    let bus = world.start(&["bus", "serve", "--socket", path]);
+    while world.run(&["bus", "stats", "--socket", path]).code != Some(0) {}
+    let message = r#"{"tract":"test","event":"note"}"#;
+    let sent = world.run(&["bus", "send", "--socket", path, message]);
+    assert_eq!(sent.code, Some(0), "{sent}");
+    bus.terminate();
 }
 
 #[test]
