@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use event::payload::SessionStarted;
+use event::payload::{SessionStarted, SettingsChanged};
 use event::{Draft, Kind, Raw};
 
 use crate::event_builder::session_id;
@@ -50,6 +50,12 @@ fn is_status(draft: &mut Draft) -> bool {
         started.title = None;
         draft.data = Raw::from_value(&started).expect("payloads always encode");
         draft.text = None;
+    }
+    if draft.kind == Kind::SettingsChanged {
+        let process = draft.readable::<SettingsChanged>().and_then(|changed| changed.process);
+        let changed = SettingsChanged { process, ..SettingsChanged::default() };
+        draft.data = Raw::from_value(&changed).expect("payloads always encode");
+        return process.is_some();
     }
     matches!(
         draft.kind,

@@ -15,7 +15,9 @@ use event::payload::{
     SessionExited, SessionMode, SessionParent, SessionStarted, SettingsChanged, StopReason,
     TurnCompleted, TurnStarted, Unknown,
 };
-use event::{Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Time};
+use event::{
+    Confidence, Draft, EventId, Kind, ProcessIdentity, Raw, SessionId, Source as How, Time,
+};
 
 use crate::identity::EventIdentity;
 use crate::limit::{SHOWN_CHARS_MAX, SILENCE_MILLIS, UNKNOWN_BYTES_MAX};
@@ -221,6 +223,19 @@ impl<'a> EventBuilder<'a> {
                 EventIdentity::in_session(&["settings", &self.record_name(), what.get()]);
             self.add_event(identity, at, &changed);
         }
+    }
+
+    /// A hook names the process that has the session open. A subagent has none of its own.
+    pub(crate) fn process_named(&mut self, process: ProcessIdentity, at: Time) {
+        let thread = self.thread_state();
+        if thread.works_for().is_some() || !thread.apply_process(process, at) {
+            return;
+        }
+        let name = Raw::from_value(&process).expect("an identity always encodes");
+        let identity = EventIdentity::in_session(&["process", name.get()]);
+        let changed = SettingsChanged { process: Some(process), ..SettingsChanged::default() };
+        // A process outlives its turns.
+        self.add_event(identity, Some(at), &changed).turn_id = None;
     }
 
     /// The settings known so far.

@@ -1,7 +1,7 @@
 //! The state of a session while its source is read; stored in the checkpoint.
 
 use event::payload::{SessionMode, SettingsChanged};
-use event::{EventId, Time};
+use event::{EventId, ProcessIdentity, Time};
 use serde::{Deserialize, Serialize};
 
 /// One session of a source.
@@ -13,6 +13,9 @@ pub(crate) struct ThreadState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
     pub settings: SessionSettings,
+    /// The process that hooks named last, and when they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<(ProcessIdentity, Time)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
     pub is_turn_open: bool,
@@ -38,6 +41,19 @@ pub(crate) struct ThreadState {
 }
 
 impl ThreadState {
+    /// Takes the process that a hook named; whether it is another one than before. A message that
+    /// waited on disk may be read after a newer one, and then says nothing new.
+    pub(crate) fn apply_process(&mut self, process: ProcessIdentity, at: Time) -> bool {
+        let is_new = match &self.process {
+            Some((known, seen_at)) => !known.is_same(&process) && *seen_at < at,
+            None => true,
+        };
+        if is_new {
+            self.process = Some((process, at));
+        }
+        is_new
+    }
+
     /// Becomes a session of its own behind a copied part: settings stay, epochs begin anew.
     pub(crate) fn start_anew(&mut self, parent: Option<ParentLink>) {
         // The session has no event of its own yet: the next one will be its start.

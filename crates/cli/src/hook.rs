@@ -210,6 +210,8 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     let Some(message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
     };
+    // Only this process can tell: once it ends, its ancestors are forgotten.
+    let message = HookMessage { process: host::calling_agent(agent), ..message };
     match send_message(&hook_socket(folder), &message, DAEMON_TIMEOUT) {
         true => HookResult::Accepted,
         false => HookResult::NotAccepted(Box::new(message)),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Kind, Raw, Source, Time};
+use crate::{Kind, ProcessIdentity, Raw, Source, Time};
 
 /// The version of the JSON form. A message of another version is left alone.
 const VERSION: u32 = 1;
@@ -36,6 +36,13 @@ pub struct HookMessage {
     pub transcript: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The process of the agent that called the hook.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "ProcessIdentity::read_known"
+    )]
+    pub process: Option<ProcessIdentity>,
     #[serde(
         rename = "sign",
         default,
@@ -85,6 +92,7 @@ impl HookMessage {
             source: Source::Hook,
             transcript: None,
             cwd: None,
+            process: None,
             signal: None,
             reason: None,
             facts: Vec::new(),
@@ -189,6 +197,19 @@ mod tests {
         let message = HookMessage::parse(STORED.replace("\"compact\"", "\"nap\"").as_bytes());
         let message = message.unwrap();
         assert_eq!((message.signal, message.facts.len()), (None, 1));
+    }
+
+    #[test]
+    fn process_of_a_newer_form_is_left_out() {
+        let known =
+            r#""process":{"pid":7,"start":{"ticks":5},"started_at":"2027-01-15T08:00:00Z"},"#;
+        let with = |process: &str| {
+            let line = STORED.replace(r#""sign""#, &format!(r#"{process}"sign""#));
+            let message = HookMessage::parse(line.as_bytes()).unwrap();
+            (message.process.map(|process| process.pid), message.encode() == line.as_bytes())
+        };
+        assert_eq!(with(known), (Some(7), true));
+        assert_eq!(with(&known.replace("ticks", "epochs")), (None, false));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod kind; // the event kinds, their codes and lanes
 pub mod payload; // the typed `data` of each kind
 mod child; // the life cycle of a child run
 mod id; // ids of events and sessions
+mod process_identity; // processes of this machine
 mod time; // instants
 mod cost; // money
 mod project; // matching a project by name
@@ -37,6 +38,7 @@ pub use id::{BadId, EventId, SessionId};
 pub use json::{JsonField, replace_lone_surrogates};
 pub use key::{EventKey, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
+pub use process_identity::{ProcessIdentity, ProcessStart};
 pub use project::is_in_project;
 pub use raw::Raw;
 pub use salvage::Salvaged;

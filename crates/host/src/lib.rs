@@ -9,7 +9,9 @@ mod locks; // lock files of open sessions
 mod processes; // the process table: what runs
 mod process_info; // what the kernel knows of one process
 mod command_line; // which program a command line runs
+mod calling_agent; // the agent that runs this program
 
+pub use calling_agent::calling_agent;
 pub use probe::{HostProbe, ProbeTarget, modified_at};
-pub use process_info::{Inspection, ProcessInfo, ProcessStart};
+pub use process_info::{Inspection, ProcessInfo};
 pub use processes::{ProcessTable, Processes, Started};

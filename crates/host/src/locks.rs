@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use capture::Environment;
-use projection::status::{Life, Lock, Missing, Process, ProcessEvidence};
+use projection::status::{Life, Lock, Missing, ProcessEvidence};
 
 use crate::probe::{ProbeTarget, is_at_least, modified_at};
 use crate::processes::{ProcessTable, Started};
@@ -62,9 +62,9 @@ pub(super) fn copilot_evidence(
         if let Some(pid) = lock_owner(&path) {
             // A process that started after the lock file was written has only the same pid.
             let started = modified_at(&path).map_or(Started::Unknown, Started::Before);
-            let (life, is_certain) = processes.life(pid, started);
-            let lock = Lock { path: path.display().to_string(), life };
-            locks.push((lock, Process { pid, life, is_certain }));
+            let process = processes.find(pid, started);
+            let lock = Lock { path: path.display().to_string(), life: process.life };
+            locks.push((lock, process));
         }
     }
     // A held lock counts before those that killed processes left behind.

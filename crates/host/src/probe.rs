@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use capture::Environment;
-use event::Time;
-use projection::status::{Life, Missing, Process, ProcessEvidence};
+use event::{ProcessIdentity, Time};
+use projection::status::{Life, Missing, ProcessEvidence};
 
 use crate::processes::{ProcessTable, Started};
 use crate::registry::RegistryEntry;
@@ -33,6 +33,8 @@ pub struct ProbeTarget {
     /// The provider's id of the session.
     pub session: String,
     pub agent_version: Option<String>,
+    /// The process that had it open last, as the agent's hooks told.
+    pub process: Option<ProcessIdentity>,
     /// The transcript, if no other session writes to it.
     pub file: Option<PathBuf>,
     /// Whether it is a subagent, which has no process of its own.
@@ -76,6 +78,7 @@ impl<'a> HostProbe<'a> {
             }
             _ => evidence,
         };
+        self.weigh_known_process(target, &mut evidence);
         let lives = evidence.process.filter(|process| process.life == Life::Alive);
         if let Some(process) = lives.filter(|_| target.asks_to_run) {
             evidence.commands = self.processes.commands_below(process.pid);
@@ -88,6 +91,26 @@ impl<'a> HostProbe<'a> {
         evidence
     }
 
+    /// Looks for the process that the agent's hooks named. A live one counts most; a dead one counts
+    /// where the registry and the locks name none.
+    fn weigh_known_process(&self, target: &ProbeTarget, evidence: &mut ProcessEvidence) {
+        let Some(known) = target.process else { return };
+        let has_other = |entry: &RegistryEntry| entry.pid == known.pid;
+        let is_moved = target.provider == registry::PROVIDER
+            && evidence.registry.is_none()
+            && self.registry.values().any(has_other);
+        // The process lists another session: it has left this one.
+        if is_moved {
+            return;
+        }
+        let found = self.processes.find(known.pid, Started::As(known));
+        let is_named = evidence.process.is_some_and(|process| process.life != Life::Gone);
+        let is_better = found.life == Life::Alive || evidence.process.is_none();
+        if !is_named && is_better {
+            evidence.process = Some(found);
+        }
+    }
+
     /// Returns the evidence for a subagent. Its parent's end is its own end, but a live parent proves
     /// nothing about it.
     fn child_evidence(&self, target: &ProbeTarget, evidence: ProcessEvidence) -> ProcessEvidence {
@@ -96,6 +119,8 @@ impl<'a> HostProbe<'a> {
             session: root,
             is_child: false,
             root: None,
+            // What is known of the child's process is not known of the root's.
+            process: None,
             // The file of the child is not the file of the root.
             file: None,
             ..target.clone()
@@ -113,8 +138,7 @@ impl<'a> HostProbe<'a> {
     ) -> ProcessEvidence {
         if let Some(entry) = self.registry.get(&target.session) {
             let started = entry.proc_start.as_deref().map_or(Started::Unknown, Started::Ticks);
-            let (life, is_certain) = self.processes.life(entry.pid, started);
-            evidence.process = Some(Process { pid: entry.pid, life, is_certain });
+            evidence.process = Some(self.processes.find(entry.pid, started));
             evidence.registry = Some(entry.registry.clone());
         } else if registry::is_listed(self.environment, target.agent_version.as_deref()) {
             let what = "it is not among the running sessions that the agent lists".to_owned();

@@ -5,18 +5,23 @@
 
 use std::path::PathBuf;
 
+use event::{ProcessIdentity, ProcessStart};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{inspect, read_command_lines, read_descendants};
+pub(crate) use macos::{
+    inspect, read_command_line, read_command_lines, read_descendants, started_at,
+};
 
 #[cfg(not(target_os = "macos"))]
 mod procfs;
 #[cfg(not(target_os = "macos"))]
-pub(crate) use procfs::{inspect, read_command_lines, read_descendants};
+pub(crate) use procfs::{
+    inspect, read_command_line, read_command_lines, read_descendants, started_at,
+};
 
 /// A running process.
 ///
@@ -36,15 +41,6 @@ pub struct ProcessInfo {
     pub cwd: Option<PathBuf>,
 }
 
-/// When a process started, as its kernel counts. Only starts of the same kind can be compared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ProcessStart {
-    /// Linux: clock ticks since the boot.
-    Ticks(u64),
-    /// macOS: seconds since 1970.
-    UnixSecs(u64),
-}
-
 /// The result of a look at one pid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inspection {
@@ -53,6 +49,14 @@ pub enum Inspection {
     Gone,
     /// The system did not answer. The process may run.
     Unknown,
+}
+
+impl ProcessInfo {
+    /// Returns the name that no other process has; `None` if the system does not tell the time.
+    pub fn identity(&self) -> Option<ProcessIdentity> {
+        let started_at = started_at(self.started)?;
+        Some(ProcessIdentity { pid: self.pid, start: self.started, started_at })
+    }
 }
 
 impl Inspection {

@@ -1,24 +1,20 @@
 //! The process table of this machine: whether a process, or any process of a program, runs.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use event::Time;
-use projection::status::{Life, RunningCommand};
+use event::{ProcessIdentity, ProcessStart, Time};
+use projection::status::{Life, Process, RunningCommand};
 use rustix::process::geteuid;
 
 use crate::command_line::CommandLine;
-use crate::process_info::{self, Inspection, ProcessStart};
+use crate::process_info::{self, Inspection, started_at};
 
-/// Clock ticks per second in `/proc` (`USER_HZ`), the same on all supported systems.
-const TICKS_PER_SEC: u64 = 100;
-
-/// Tolerance of a start time: the boot time is in whole seconds, and setting the clock after the
-/// boot moves it.
+/// Tolerance of a start time: setting the clock moves it, and macOS counts whole seconds.
 const START_SLACK_SECS: i64 = 2;
 
 /// How long a scan may prove that a program does not run. It must not be longer than the time for
@@ -35,8 +31,8 @@ pub trait ProcessTable {
         Inspection::Unknown
     }
 
-    /// Returns whether a process runs, and whether it is certain to be the same process.
-    fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool);
+    /// Looks for the process with this pid and start.
+    fn find(&self, pid: u32, started: Started<'_>) -> Process;
 
     /// Returns what a process has started, and what that has, as far as it still runs.
     ///
@@ -55,6 +51,8 @@ pub trait ProcessTable {
 /// The expected start of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started<'a> {
+    /// Exactly as this process did.
+    As(ProcessIdentity),
     /// Exactly this, in ticks since the boot.
     Ticks(&'a str),
     /// Not after this time.
@@ -68,7 +66,6 @@ pub enum Started<'a> {
 /// runs, one of its processes is remembered and checked alone until it ends.
 #[derive(Default)]
 pub struct Processes {
-    booted_at: OnceCell<Option<i64>>,
     programs: RefCell<ProgramCache>,
 }
 
@@ -88,30 +85,35 @@ impl ProcessTable for Processes {
         process_info::inspect(pid)
     }
 
-    fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool) {
+    fn find(&self, pid: u32, started: Started<'_>) -> Process {
+        let found = |(life, is_certain), started_at| Process { pid, life, is_certain, started_at };
         let process = match self.inspect(pid) {
             Inspection::Running(process) => process,
-            Inspection::Gone => return (Life::Gone, true),
-            Inspection::Unknown => return (Life::Unknown, false),
+            Inspection::Gone => return found((Life::Gone, true), None),
+            Inspection::Unknown => return found((Life::Unknown, false), None),
         };
+        let started_at = started_at(process.started);
         // The kernel reuses pids: a process with another start time is another process.
         let is_same = match started {
+            Started::As(identity) => Some(process.started == identity.start),
             Started::Ticks(ticks) => compare_ticks(process.started, ticks),
             // A process that started after its own lock was written is another process with the
             // same pid.
-            Started::Before(time) => self
-                .started_at(process.started)
-                .map(|at| at <= time.nanos().div_euclid(1_000_000_000) as i64 + START_SLACK_SECS),
+            Started::Before(time) => {
+                let slack = i128::from(START_SLACK_SECS) * 1_000_000_000;
+                started_at.map(|at| at.nanos() <= time.nanos() + slack)
+            }
             Started::Unknown => None,
         };
-        judge(is_same, process.uid == geteuid().as_raw())
+        let (life, is_certain) = judge(is_same, process.uid == geteuid().as_raw());
+        // The start of another process says nothing of this one.
+        found((life, is_certain), started_at.filter(|_| life == Life::Alive))
     }
 
     fn commands_below(&self, pid: u32) -> Vec<RunningCommand> {
         let found = process_info::read_descendants(pid).into_iter().filter_map(|line| {
             let Inspection::Running(process) = self.inspect(line.pid) else { return None };
-            let started_at = self.started_at(process.started)?;
-            let started_at = Time::from_millis(started_at.saturating_mul(1_000));
+            let started_at = started_at(process.started)?;
             Some(RunningCommand { words: line.words, started_at })
         });
         found.collect()
@@ -176,19 +178,6 @@ impl ProcessTable for Processes {
     }
 }
 
-impl Processes {
-    /// Converts the start of a process to seconds since 1970.
-    fn started_at(&self, started: ProcessStart) -> Option<i64> {
-        match started {
-            ProcessStart::Ticks(ticks) => {
-                let booted_at = (*self.booted_at.get_or_init(read_boot_time))?;
-                Some(booted_at + i64::try_from(ticks / TICKS_PER_SEC).ok()?)
-            }
-            ProcessStart::UnixSecs(secs) => i64::try_from(secs).ok(),
-        }
-    }
-}
-
 /// Compares a start with the one that an agent wrote down. `None` if they cannot be compared.
 fn compare_ticks(started: ProcessStart, written: &str) -> Option<bool> {
     match started {
@@ -213,11 +202,6 @@ fn judge(is_same: Option<bool>, is_own: bool) -> (Life, bool) {
     }
 }
 
-fn read_boot_time() -> Option<i64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt;
@@ -228,11 +212,24 @@ mod tests {
     fn start_time_is_compared() {
         let processes = Processes::default();
         let pid = std::process::id();
-        assert_eq!(processes.life(pid, Started::Unknown), (Life::Alive, false));
+        let life = |started| {
+            let found = processes.find(pid, started);
+            (found.life, found.is_certain)
+        };
+        assert_eq!(life(Started::Unknown), (Life::Alive, false));
         let boot = Started::Before(Time::from_millis(0));
-        assert_eq!(processes.life(pid, boot), (Life::Gone, true));
+        assert_eq!(life(boot), (Life::Gone, true));
         let always = Started::Before(Time::MAX);
-        assert_eq!(processes.life(pid, always), (Life::Alive, true));
+        assert_eq!(life(always), (Life::Alive, true));
+    }
+
+    #[test]
+    fn process_has_one_start() {
+        let processes = Processes::default();
+        let find = || processes.find(std::process::id(), Started::Unknown);
+        let first = find();
+        assert!(first.started_at.is_some());
+        assert!((0..10_000).all(|_| find() == first));
     }
 
     #[test]
@@ -282,7 +279,8 @@ mod tests {
     fn reaped_child_is_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        assert_eq!(Processes::default().life(child.id(), Started::Unknown), (Life::Gone, true));
+        let found = Processes::default().find(child.id(), Started::Unknown);
+        assert_eq!((found.life, found.is_certain), (Life::Gone, true));
     }
 
     #[test]

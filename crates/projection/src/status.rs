@@ -78,6 +78,8 @@ pub enum Reason {
     Question,
     /// It is ready for the next prompt.
     Prompt,
+    /// Its process ended in the middle of a turn, and a new one has it open.
+    Resumed,
     Quiet,
     /// It has answered, and nothing tells whether it goes on.
     Answered,
@@ -100,6 +102,7 @@ impl Reason {
             Reason::Growth => "growth",
             Reason::Question => "question",
             Reason::Prompt => "prompt",
+            Reason::Resumed => "resumed",
             Reason::Quiet => "quiet",
             Reason::Answered => "answered",
             Reason::Silent => "silent",

@@ -24,9 +24,9 @@
 
 use event::payload::{
     ApprovalRequested, AssistantMessage, ContextAdded, ErrorRaised, ExternalInput, InputStatus,
-    SessionMode, SessionStarted, StopReason, TurnCompleted,
+    SessionMode, SessionStarted, SettingsChanged, StopReason, TurnCompleted,
 };
-use event::{Confidence, Draft, Event, Kind, Source, Time};
+use event::{Confidence, Draft, Event, Kind, ProcessIdentity, Source, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::agent_habits::{AnswerMeaning, TurnHabits};
@@ -57,6 +57,9 @@ pub struct TurnMachine {
     /// Turns with a told end.
     over: RingBuffer<IdHash, OVER_MAX>,
     open_calls: RingBuffer<IdHash, CALLS_MAX>,
+    /// Calls of turns that went down with their process. An agent closes them when it resumes.
+    #[serde(default)]
+    cut_calls: RingBuffer<IdHash, CALLS_MAX>,
     /// When the last prompt, start or end settled all questions before it.
     settled_at: Option<Time>,
     is_child: bool,
@@ -248,6 +251,10 @@ impl TurnMachine {
             // The frame of a session: a process comes or goes, and takes an open turn with it.
             Kind::SessionStarted => self.apply_start(event),
             Kind::SessionExited => self.apply_exit(event),
+            Kind::SettingsChanged => match opening_process(event) {
+                Some(process) => self.apply_process(process.started_at),
+                None => TurnChange::UNRELATED,
+            },
             // A user asks or the agent works: a turn is open, unless the record is late.
             Kind::UserPrompt => self.apply_prompt(event),
             Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted | Kind::Retry => {
@@ -289,12 +296,33 @@ impl TurnMachine {
     fn apply_start(&mut self, event: &Event) -> TurnChange {
         let started = event.readable::<SessionStarted>().unwrap_or_default();
         self.is_child |= started.mode == Some(SessionMode::Child);
+        self.cut_open_calls();
         self.settle_open(event);
         if self.state != TurnState::Open {
             return TurnChange::UNRELATED;
         }
         // `None` and not `Over`: an inferred end would let the new process resume a turn that went
         // down with the old one.
+        self.state = TurnState::None;
+        let stop = TurnStop::Over { outcome: self.cut_outcome(), is_told: false };
+        TurnChange { step: TurnStep::Unrelated, stop: Some(stop) }
+    }
+
+    /// A process has the session open. A turn belongs to the process that began it: one from before
+    /// the start of this process went down with another.
+    fn apply_process(&mut self, started_at: Time) -> TurnChange {
+        let is_older = |event: &EventRef| event.created_at < started_at;
+        let is_cut = match &self.state {
+            TurnState::Open => self.opened_by.as_ref().is_some_and(is_older),
+            TurnState::ProbablyOver(last) => is_older(last),
+            TurnState::None | TurnState::Over(_) => false,
+        };
+        self.settled_at = self.settled_at.max(Some(started_at));
+        if !is_cut {
+            return TurnChange::UNRELATED;
+        }
+        self.cut_open_calls();
+        // `None` and not `Over`, as in `apply_start`: the new process resumes nothing of the turn.
         self.state = TurnState::None;
         let stop = TurnStop::Over { outcome: self.cut_outcome(), is_told: false };
         TurnChange { step: TurnStep::Unrelated, stop: Some(stop) }
@@ -315,6 +343,13 @@ impl TurnMachine {
             self.state = TurnState::None;
         }
         TurnChange { step: TurnStep::Unrelated, stop }
+    }
+
+    /// The calls that are open went down with their process.
+    fn cut_open_calls(&mut self) {
+        let cut: Vec<IdHash> = self.open_calls.iter().copied().collect();
+        cut.into_iter().for_each(|call_id| self.cut_calls.push(call_id));
+        self.open_calls.clear();
     }
 
     /// How the open turn ended if its process ended without a record of the end.
@@ -504,6 +539,11 @@ impl TurnMachine {
     }
 
     fn apply_result(&mut self, event: &Event) -> TurnChange {
+        // A new process closes the calls that the one before left open, and goes on with none.
+        let is_cut = |call_id: IdHash| self.cut_calls.take(|cut| *cut == call_id).is_some();
+        if call_id(event).is_some_and(is_cut) {
+            return TurnStep::Late.into();
+        }
         let step = self.note_work(event);
         // A log that begins in the middle of a turn may have a result without its call.
         self.progress.has_worked |= step != TurnStep::Late;
@@ -606,6 +646,13 @@ impl TurnMachine {
         };
         TurnChange { step: TurnStep::WentOn, stop }
     }
+}
+
+/// The process that an event says has the session open.
+pub(crate) fn opening_process(event: &Event) -> Option<ProcessIdentity> {
+    let process = event.readable::<SettingsChanged>()?.process?;
+    // It was there when it was named, whatever the clock says.
+    Some(ProcessIdentity { started_at: process.started_at.min(event.created_at), ..process })
 }
 
 /// The id of the call an event is about.

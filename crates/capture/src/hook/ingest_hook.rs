@@ -44,7 +44,9 @@ impl Ingester<'_> {
         // Without a map no event is told by hooks alone.
         let Some(map) = agent.hook_map() else { return Ok(SignalOutcome::Done) };
         let memory = memory.for_session(session_id(agent.provider(), &message.session).as_str());
-        if !map.may_tell(message, memory) {
+        let is_process_new = memory.is_other_process(message.process);
+        let may_tell = map.may_tell(message, memory);
+        if !may_tell && !is_process_new {
             // A later message may refer to this one, so it is remembered all the same.
             map.new_events(message, memory);
             return Ok(SignalOutcome::Done);
@@ -52,11 +54,18 @@ impl Ingester<'_> {
         let Some((key, mut checkpoint, recorded)) =
             self.read_to_end(agent, message, sink, summary)?
         else {
-            return Ok(SignalOutcome::UnknownSession);
+            // An agent calls its first hook before it writes anything. The process alone need not
+            // wait for that: the next call names it again.
+            return Ok(match may_tell {
+                true => SignalOutcome::UnknownSession,
+                false => SignalOutcome::Done,
+            });
         };
         // Behind the reading: if that fails, the memory is as before when the message comes again.
         let events = map.new_events(message, memory);
-        if events.is_empty() {
+        memory.note_process(message.process);
+        let process = message.process.filter(|_| is_process_new);
+        if events.is_empty() && process.is_none() {
             return Ok(SignalOutcome::Done);
         }
         let path = checkpoint.path.clone();
@@ -67,6 +76,10 @@ impl Ingester<'_> {
         let mut builder =
             EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
         builder.switch_session(&message.session);
+        // Before the events that it tells: what the process before left open is over by then.
+        if let Some(process) = process {
+            builder.process_named(process, message.at);
+        }
         for (number, HookOnlyEvent { kind, data, text }) in events.into_iter().enumerate() {
             // The name of the message makes the id, so a message that comes twice gives the same
             // events.
@@ -74,6 +87,9 @@ impl Ingester<'_> {
             builder.add_raw_event(identity, Some(message.at), kind, data).text = text;
         }
         let mut drafts = builder.finish().drafts;
+        if drafts.is_empty() {
+            return Ok(SignalOutcome::Done);
+        }
         drafts.iter_mut().for_each(|draft| set_origin(draft, message));
         self.put_from_hook(agent, (key, checkpoint, recorded), drafts, sink, summary)?;
         Ok(SignalOutcome::Done)

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use event::{Raw, Time};
+use event::{ProcessIdentity, Raw, Time};
 use serde::Deserialize;
 
 use crate::source::short_hash;
@@ -33,6 +33,8 @@ pub(super) struct SessionMemory {
     questions: VecDeque<OpenQuestion>,
     /// The ids of the latest decisions, and the names of the messages that told them.
     decisions: VecDeque<(String, String)>,
+    /// The process of the last message that was recorded.
+    process: Option<ProcessIdentity>,
 }
 
 /// A tool call that has started.
@@ -75,6 +77,16 @@ impl HookMemory {
 }
 
 impl SessionMemory {
+    /// Whether a message comes from another process than the last one.
+    pub(super) fn is_other_process(&self, process: Option<ProcessIdentity>) -> bool {
+        let is_same = |known: ProcessIdentity| process.is_some_and(|it| it.is_same(&known));
+        process.is_some() && !self.process.is_some_and(is_same)
+    }
+
+    pub(super) fn note_process(&mut self, process: Option<ProcessIdentity>) {
+        self.process = process.or(self.process);
+    }
+
     pub(super) fn add_call(&mut self, call: StartedCall) {
         push_bounded(&mut self.calls, call);
     }

@@ -6,11 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capture::{
-    Environment, HookMemory, HookOnlyEvent, IngestSummary, Ingester, Payload, hook_only_events,
-    read_hook,
+    Environment, HookMemory, HookOnlyEvent, IngestSummary, Ingester, Payload, SignalOutcome,
+    hook_only_events, read_hook,
 };
-use event::payload::{ApprovalResolved, Decision, StopReason, TurnCompleted};
-use event::{EventId, HookFact, HookMessage, Kind, Raw, SignalKind, Source, Time};
+use event::payload::{ApprovalResolved, Decision, SettingsChanged, StopReason, TurnCompleted};
+use event::{
+    EventId, HookFact, HookMessage, Kind, ProcessIdentity, ProcessStart, Raw, SignalKind, Source,
+    Time,
+};
 use expect_test::expect_file;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -200,6 +203,45 @@ fn unnamed_source_is_searched_once() {
     }
     let asked = sink.events().filter(|event| event.kind == Kind::ApprovalRequested);
     assert_eq!((asked.count(), sink.asked_for_all.get()), (20, 1));
+}
+
+#[test]
+fn process_is_recorded_when_it_changes() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".claude/projects/app");
+    fs::create_dir_all(&folder).unwrap();
+    let line = json!({"type": "user", "sessionId": "s1", "uuid": "u1", "cwd": "/home/dev/app",
+        "timestamp": "2026-03-02T09:00:00.000Z", "message": {"role": "user", "content": "go"}});
+    let environment = Environment::new(home.path(), []);
+    let agents = [agent("claude")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
+    let mut sink = Memory::default();
+    let mut call = |pid: u32, second: i64, memory: &mut HookMemory, sink: &mut Memory| {
+        let at = Time::from_millis(NOW + second * 1_000);
+        let start = ProcessStart::Ticks(u64::from(pid));
+        let process = Some(ProcessIdentity { pid, start, started_at: Time::from_millis(NOW) });
+        let message = read_at("claude", "SessionStart", r#"{"session_id": "s1"}"#, 0, at).unwrap();
+        let message = HookMessage { process, name: second.to_string(), ..message };
+        let outcome = pump.ingest_hook(&message, memory, sink, &mut summary).unwrap();
+        assert_eq!(outcome, SignalOutcome::Done);
+        let events = sink.events().filter(|event| event.kind == Kind::SettingsChanged);
+        let told = events.map(|event| event.readable::<SettingsChanged>().unwrap().process);
+        told.map(|process| process.unwrap().pid).collect::<Vec<u32>>()
+    };
+    // Nothing is written yet, so there is no session to record it in.
+    assert_eq!(call(7, 0, &mut memory, &mut sink), Vec::<u32>::new());
+    fs::write(folder.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
+    assert_eq!(call(7, 1, &mut memory, &mut sink), [7]);
+    assert_eq!(call(7, 2, &mut memory, &mut sink), [7]);
+    // A restart forgets the memory, but not what was recorded.
+    let mut memory = HookMemory::default();
+    assert_eq!(call(7, 3, &mut memory, &mut sink), [7]);
+    assert_eq!(call(8, 4, &mut memory, &mut sink), [7, 8]);
+    // A message that waited on disk is older than what is known.
+    assert_eq!(call(7, 2, &mut memory, &mut sink), [7, 8]);
 }
 
 #[test]

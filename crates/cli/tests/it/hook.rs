@@ -1,9 +1,11 @@
 //! `hansard hook`: it prints nothing and succeeds in every case.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -591,6 +593,71 @@ fn approvals_are_listed_until_decided() {
     assert_eq!(world.run(&["approvals"]).stdout, "");
     let status = lines(&world.run(&["--json", "status"])).remove(0);
     assert_eq!(status["pending_approvals"], json!([]));
+}
+
+/// A process that stands for Claude Code: it calls the hooks that it is told to.
+struct Agent(Child);
+
+impl Agent {
+    fn start(world: &World) -> Agent {
+        let file = world.home().join("payload.json");
+        fs::write(&file, payload(world, "s9", &json!({})).to_string()).unwrap();
+        let hansard = world.command(&[]);
+        let calls = r#"while read event; do "$0" hook claude "$event" < "$1"; echo done; done"#;
+        let mut shell = Command::new("/bin/sh");
+        shell.arg0("claude").args(["-c", calls]).arg(hansard.get_program()).arg(&file);
+        let variables = hansard.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        shell.env_clear().envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Agent(shell.spawn().unwrap())
+    }
+
+    /// Calls a hook and waits for its end.
+    fn call(&mut self, event: &str) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{event}").unwrap();
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "done\n");
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn killed_agent_is_resumed_without_a_prompt() {
+    let world = empty();
+    let daemon = up(&world);
+    let mut agent = Agent::start(&world);
+    let now = event::Time::from_millis(now_millis());
+    let line = prompt("s9", 1).replace("2026-03-02T09:00:01.000Z", &now.to_string());
+    append(&transcript(&world, "s9"), line.as_bytes());
+    let wait_for_processes = |count: usize| {
+        while events_of(&world, "claude:s9", "settings.changed").len() < count {
+            std::thread::yield_now();
+        }
+    };
+    let status = || {
+        let status = lines(&world.run(&["--json", "status"])).remove(0);
+        (status["status"].as_str().unwrap().to_owned(), status["reason"].clone())
+    };
+    agent.call("UserPromptSubmit");
+    wait_for_processes(1);
+    // A second call of the same process is no news.
+    agent.call("SessionStart");
+    let told = events_of(&world, "claude:s9", "settings.changed");
+    assert_eq!(told[0]["data"]["process"]["pid"], agent.0.id());
+    assert_eq!(status(), ("running".to_owned(), json!("turn")));
+    drop(agent);
+    assert_eq!(status(), ("exited".to_owned(), json!("gone")));
+    let mut agent = Agent::start(&world);
+    agent.call("SessionStart");
+    wait_for_processes(2);
+    assert_eq!(status(), ("waiting".to_owned(), json!("resumed")));
+    assert_eq!(daemon.terminate().code, Some(0));
 }
 
 fn now_millis() -> i64 {

@@ -208,7 +208,7 @@ impl AgentRun {
                     own = self.complete(event, outcome, prices).map_or(own, OwnMessage::End);
                 }
                 // A process comes or goes: the run ends before that message.
-                Kind::SessionExited | Kind::SessionStarted => {
+                Kind::SessionExited | Kind::SessionStarted | Kind::SettingsChanged => {
                     let reason = event.readable::<SessionExited>().and_then(|it| it.reason);
                     let error = reason.map(|reason| compact(&reason));
                     closes = closes.or_else(|| self.end(outcome, error, prices));

@@ -398,6 +398,7 @@ impl StatusTracker {
             provider: info.provider.clone(),
             session: session.clone(),
             agent_version: known.facts.about().agent_version.clone(),
+            process: known.state.process(),
             file: file.map(|file| file.path.clone()),
             is_child,
             root: root.clone(),
@@ -553,7 +554,7 @@ fn has_grown(file: &SessionFile) -> bool {
 mod tests {
     use event::{Draft, EventId, Kind, Raw};
     use journal::Batch;
-    use projection::status::Status as Doing;
+    use projection::status::{Process, Status as Doing};
     use serde_json::{Value, json};
 
     use super::*;
@@ -636,8 +637,8 @@ mod tests {
     }
 
     impl ProcessTable for Counting {
-        fn life(&self, _: u32, _: host::Started<'_>) -> (Life, bool) {
-            (self.runs(""), true)
+        fn find(&self, pid: u32, _: host::Started<'_>) -> Process {
+            Process { pid, life: self.runs(""), is_certain: true, started_at: None }
         }
 
         fn runs(&self, _: &str) -> Life {

@@ -7,7 +7,7 @@ use super::{
     AssistantThinking, Content, ContextKind, Placement, SessionParent, ToolCall, ToolResult,
     impl_payload,
 };
-use crate::{EventId, Raw};
+use crate::{EventId, ProcessIdentity, Raw};
 
 impl_payload! {
     CompactionStarted CompactionStarted
@@ -180,6 +180,12 @@ pub struct SettingsChanged {
     /// The title that the user gave the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The process that has the session open from now on.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "ProcessIdentity::read_known"
+    )]
+    pub process: Option<ProcessIdentity>,
     /// The session it was forked from, if that was found only after the session had started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionParent>,

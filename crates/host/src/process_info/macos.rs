@@ -1,8 +1,12 @@
 //! Processes as macOS reports them through `sysinfo`.
 
-use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+use sysinfo::{
+    Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind,
+};
 
-use super::{Inspection, ProcessInfo, ProcessStart};
+use event::{ProcessStart, Time};
+
+use super::{Inspection, ProcessInfo};
 use crate::command_line::{CommandLine, WORDS_MAX};
 
 /// Looks at one process.
@@ -34,6 +38,22 @@ pub(crate) fn read_descendants(_pid: u32) -> Vec<CommandLine> {
     Vec::new()
 }
 
+/// Reads the command line of one process.
+pub(crate) fn read_command_line(pid: u32) -> Option<CommandLine> {
+    let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
+    let system = refresh(ProcessesToUpdate::Some(&[Pid::from_u32(pid)]), details)?;
+    system.process(Pid::from_u32(pid)).map(command_line)
+}
+
+/// Returns when a process started by the clock of this machine.
+pub(crate) fn started_at(start: ProcessStart) -> Option<Time> {
+    match start {
+        ProcessStart::UnixSecs(secs) => Some(Time::from_nanos(i128::from(secs) * 1_000_000_000)),
+        // A start of another system.
+        ProcessStart::Ticks(_) => None,
+    }
+}
+
 /// Lists the processes of a user. `None` if a process may be missing.
 pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
     let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
@@ -43,16 +63,15 @@ pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
     let own = processes
         .values()
         .filter(|process| process.effective_user_id().is_some_and(|own| **own == uid));
-    let lines = own.map(|process| CommandLine {
+    Some(own.map(command_line).collect())
+}
+
+fn command_line(process: &Process) -> CommandLine {
+    let words = process.cmd().iter().take(WORDS_MAX);
+    CommandLine {
         pid: process.pid().as_u32(),
-        words: process
-            .cmd()
-            .iter()
-            .take(WORDS_MAX)
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
-    });
-    Some(lines.collect())
+        words: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+    }
 }
 
 fn refresh(which: ProcessesToUpdate<'_>, details: ProcessRefreshKind) -> Option<System> {

@@ -5,11 +5,14 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
+use event::{ProcessStart, Time};
 use rustix::fs::{Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
 
-use super::{Inspection, ProcessInfo, ProcessStart};
+use super::{Inspection, ProcessInfo};
 use crate::command_line::{CommandLine, WORDS_MAX};
 
 /// Processes below one that are listed. Those further away from it are left out.
@@ -23,6 +26,12 @@ const PROCESSES_MAX: usize = 65_536;
 
 /// Bytes of `/proc/PID/stat` that are read: 52 numbers and a name, at most some 1,100.
 const STAT_BYTES_MAX: usize = 2_048;
+
+/// Clock ticks per second in `/proc` (`USER_HZ`), the same on all supported systems.
+const TICKS_PER_SEC: i128 = 100;
+
+/// How far the time of the boot moves if the clock is set. Less than this is the error of a read.
+const CLOCK_SET_NANOS: i128 = 1_000_000_000;
 
 /// Looks at one process: one small file, the owner of its folder and one link.
 pub(crate) fn inspect(pid: u32) -> Inspection {
@@ -96,6 +105,43 @@ impl ProcessStat<'_> {
     }
 }
 
+/// Returns when a process started by the clock of this machine, to a few hundredths of a second.
+pub(crate) fn started_at(start: ProcessStart) -> Option<Time> {
+    let ticks = match start {
+        ProcessStart::Ticks(ticks) => i128::from(ticks),
+        // A start of another system.
+        ProcessStart::UnixSecs(_) => return None,
+    };
+    let booted_at = read_boot_time()?;
+    Some(Time::from_nanos(booted_at + ticks * (1_000_000_000 / TICKS_PER_SEC)))
+}
+
+/// Returns when the machine was started, in nanoseconds since 1970.
+///
+/// The clock of the kernel is read in hundredths of a second, so two reads differ. The first answer
+/// stays until the clock is set: a process has one start, however often it is looked at.
+fn read_boot_time() -> Option<i128> {
+    static BOOTED_AT: Mutex<Option<i128>> = Mutex::new(None);
+    // Not `btime` of `/proc/stat`, which is in whole seconds: a process may begin within the second
+    // in which the one before it ended.
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let read = i128::try_from(now.as_nanos()).ok()? - (uptime * 1e9) as i128;
+    let mut known = BOOTED_AT.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_near = |known: &i128| (known - read).abs() < CLOCK_SET_NANOS;
+    if !known.as_ref().is_some_and(is_near) {
+        *known = Some(read);
+    }
+    *known
+}
+
+/// Reads the command line of one process.
+pub(crate) fn read_command_line(pid: u32) -> Option<CommandLine> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    Some(split_words(pid, &line))
+}
+
 /// Lists the processes of a user. `None` if a process may be missing.
 pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
     let mut lines = Vec::new();
@@ -104,7 +150,7 @@ pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        match read_command_line(&entry.path(), uid) {
+        match read_own_command_line(&entry.path(), uid) {
             Ok(Some(line)) => lines.push(split_words(pid, &line)),
             Ok(None) => {}
             // It has ended since the listing.
@@ -116,7 +162,7 @@ pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
 }
 
 /// Reads the command line of a process; `None` for one of another user.
-fn read_command_line(folder: &Path, uid: u32) -> io::Result<Option<Vec<u8>>> {
+fn read_own_command_line(folder: &Path, uid: u32) -> io::Result<Option<Vec<u8>>> {
     if fs::metadata(folder)?.uid() != uid {
         return Ok(None);
     }

@@ -55,6 +55,7 @@ fn exhausted_descriptors_prove_nothing() {
     }
     setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
     let processes = Processes::default();
-    assert_eq!(processes.life(std::process::id(), Started::Unknown), (Life::Unknown, false));
+    let found = processes.find(std::process::id(), Started::Unknown);
+    assert_eq!((found.life, found.is_certain), (Life::Unknown, false));
     assert_eq!(processes.runs("hansard-test"), Life::Unknown);
 }

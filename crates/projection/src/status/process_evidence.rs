@@ -53,6 +53,8 @@ pub struct Process {
     pub life: Life,
     /// Its start time was compared, so the pid cannot belong to another process.
     pub is_certain: bool,
+    /// When it started. What the session left open before that is not its work.
+    pub started_at: Option<Time>,
 }
 
 /// A file that exists while a process has the session open.

@@ -9,7 +9,7 @@ use event::payload::{
     ExternalInput, InputStatus, ModelWords, Note, SessionMode, SessionStarted, SettingsChanged,
     StepCompleted, StopReason, ToolCall, ToolResult, TurnCompleted, UserPrompt,
 };
-use event::{Event, EventId, Kind, Source, Time};
+use event::{Event, EventId, Kind, ProcessIdentity, Source, Time};
 use serde::{Deserialize, Serialize};
 
 use super::pending::{PendingCall, PendingQuestion};
@@ -23,7 +23,7 @@ use crate::projection::Projection;
 use crate::ring_buffer::RingBuffer;
 use crate::tool::has_failed;
 use crate::torn::{EventNovelty, TornRecords};
-use crate::turn_machine::{TurnChange, TurnMachine, TurnState, TurnStep};
+use crate::turn_machine::{TurnChange, TurnMachine, TurnState, TurnStep, opening_process};
 
 /// Approvals and questions that are waited for. With more the oldest is given up; the session
 /// waits all the same.
@@ -62,6 +62,10 @@ pub struct StatusState {
     permission_mode: Option<String>,
     /// Hooks have told an event since the session started last, so that they tell approvals, too.
     hears_hooks: bool,
+    /// The process that has it open, as far as hooks named one.
+    process: Option<ProcessIdentity>,
+    /// The event that named a process which found an open turn of another one.
+    pub(super) resumed: Option<EventRef>,
     /// A program runs the agent; no user sits at it.
     pub(super) is_headless: bool,
     /// It works for another session.
@@ -111,6 +115,8 @@ impl Default for StatusState {
             provider: String::new(),
             permission_mode: None,
             hears_hooks: false,
+            process: None,
+            resumed: None,
             is_headless: false,
             is_child: false,
             seen_at: None,
@@ -147,7 +153,7 @@ impl Projection for StatusState {
 }
 
 impl StatusState {
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
 
     /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
     /// and an event that was applied before, does nothing.
@@ -185,6 +191,11 @@ impl StatusState {
     /// Whether a turn is open, and how the last one ended.
     pub fn turn(&self) -> &TurnMachine {
         &self.turn
+    }
+
+    /// The process that has it open, as far as hooks named one.
+    pub fn process(&self) -> Option<ProcessIdentity> {
+        self.process
     }
 
     /// Whether it works for another session.
@@ -283,6 +294,7 @@ impl StatusState {
             }
             TurnState::Over(_) => (Status::Waiting, Reason::Prompt),
             TurnState::ProbablyOver(_) => (Status::Unknown, Reason::Answered),
+            TurnState::None if self.resumed.is_some() => (Status::Waiting, Reason::Resumed),
             TurnState::None => (Status::Unknown, Reason::Nothing),
         }
     }
@@ -331,9 +343,10 @@ impl StatusState {
         };
         match event.kind {
             // The frame of the session, and prompts.
-            Kind::SessionStarted => self.apply_start(event),
+            Kind::SessionStarted => self.apply_start(event, change),
             Kind::SessionExited => self.apply_exit(event),
             Kind::UserPrompt => self.apply_prompt(event, was_open),
+            Kind::SettingsChanged => self.apply_settings(event, change),
             // The agent at work.
             Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted => {
                 self.apply_work(event, change)
@@ -358,11 +371,6 @@ impl StatusState {
                 if let Some(step) = event.readable::<StepCompleted>() {
                     self.repetitions.apply_step(&step);
                 }
-            }
-            Kind::SettingsChanged => {
-                self.note_activity(event);
-                let changed = event.readable::<SettingsChanged>().unwrap_or_default();
-                self.permission_mode = changed.permission_mode.or(self.permission_mode.take());
             }
             // What keeps a turn busy without a word of the model.
             Kind::Retry => {
@@ -405,6 +413,7 @@ impl StatusState {
     /// Records activity of a session that may have exited: a session that acts has not.
     fn revive_session(&mut self, event: &Event) {
         self.exit = None;
+        self.resumed = None;
         self.note_activity(event);
     }
 
@@ -417,7 +426,7 @@ impl StatusState {
     }
 
     /// It began, or began again: background work went down with the process before.
-    fn apply_start(&mut self, event: &Event) {
+    fn apply_start(&mut self, event: &Event, change: TurnChange) {
         let started = event.readable::<SessionStarted>().unwrap_or_default();
         // The last start counts: a user may go on in a terminal with what `codex exec` began.
         if let Some(entry_point) = &started.entry_point {
@@ -429,6 +438,7 @@ impl StatusState {
         self.forget_turn();
         self.clear_background();
         self.revive_session(event);
+        self.resumed = change.stop.map(|_| EventRef::from_event(event));
     }
 
     fn apply_exit(&mut self, event: &Event) {
@@ -437,6 +447,30 @@ impl StatusState {
         self.forget_turn();
         self.clear_background();
         self.exit = Some(EventRef::from_event(event));
+    }
+
+    /// Takes changed settings. A process that has the session open ends what another one left open
+    /// in it.
+    fn apply_settings(&mut self, event: &Event, change: TurnChange) {
+        self.note_activity(event);
+        let changed = event.readable::<SettingsChanged>().unwrap_or_default();
+        self.permission_mode = changed.permission_mode.or(self.permission_mode.take());
+        let Some(process) = opening_process(event) else { return };
+        self.process = Some(process);
+        let is_older = |event: &EventRef| event.created_at < process.started_at;
+        self.approvals.retain(|asked| !is_older(&asked.event));
+        self.questions.retain(|asked| !is_older(&asked.event));
+        self.calls.retain(|call| !is_older(&call.event));
+        self.background_work.retain(|(_, work)| !is_older(work));
+        for sign in
+            [&mut self.retry, &mut self.compacting, &mut self.background_count, &mut self.exit]
+        {
+            sign.take_if(|sign| is_older(sign));
+        }
+        if change.stop.is_some() {
+            self.work.turn_over(event.seq);
+            self.resumed = Some(EventRef::from_event(event));
+        }
     }
 
     fn clear_background(&mut self) {

@@ -39,6 +39,9 @@ const SETTLE_SECS: i64 = 2;
 /// Why a session that asks does not count as working.
 const ASKED: &str = "it has asked something and waits for the answer";
 
+/// Why nothing goes on that began before the process which has the session open.
+const OUTLIVED: &str = "its process ended, a new one resumed the session";
+
 /// What a session is doing at `now`.
 pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Verdict {
     // Questions come before the turn and the background, which ask whether one stands. Readiness
@@ -61,12 +64,15 @@ pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) 
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
     // Without a known time every wait counts from `now` itself, so no later time can be named.
     let Some(last_at) = last_sign_at(state, observed) else { return Some(now) };
-    // Every wait is counted from one of four times: the last activity, the end of the turn, the
-    // last update of the registry, and the beginning of a compaction. Their cross product is a superset of all changes.
+    // Every wait is counted from one of five times: the last activity, the end of the turn, the
+    // last update of the registry, the beginning of a compaction, and the start of the process.
+    // Their cross product is a superset of all changes.
     let ended_at = state.turn.end().map(|end| end.by.at);
     let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
     let compacting_at = state.compacting.as_ref().map(|compacting| compacting.at);
-    let begun = [Some(last_at), ended_at, registered_at, compacting_at].into_iter().flatten();
+    let started_at = observed.process.and_then(|process| process.started_at);
+    let begun = [Some(last_at), ended_at, registered_at, compacting_at, started_at];
+    let begun = begun.into_iter().flatten();
     let over = begun.flat_map(|from| WAITS.map(|secs| add_secs(from, secs)));
     over.filter(|over| *over > now).min()
 }
@@ -91,6 +97,9 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     fn into_verdict(self) -> Verdict {
+        let is_turn_open = self.is_turn_open();
+        let asked = self.state.approvals.iter().filter(|asked| !self.is_outlived(&asked.event));
+        let pending: Vec<String> = asked.map(|asked| asked.id.clone()).collect();
         let VerdictBuilder { state, observed, mut standing, mut overruled, last_at, .. } = self;
         // `Status` is ordered by priority. The sort is stable, so of equals the one gathered first
         // leads.
@@ -106,8 +115,6 @@ impl<'a> VerdictBuilder<'a> {
             let why = format!("{} goes before {}", status.as_str(), evidence.says.as_str());
             overruled.push(Overruled { evidence, why });
         }
-        let pending = state.approvals.iter().map(|asked| asked.id.clone());
-        let pending = pending.filter(|_| status == Status::WaitingApproval);
         // The turn of a dead process is open by its events, but no turn is under way.
         let is_on = matches!(status, Status::WaitingApproval | Status::Running | Status::Waiting);
         Verdict {
@@ -119,12 +126,11 @@ impl<'a> VerdictBuilder<'a> {
                 .map_or(Confidence::Low, |evidence| evidence.confidence.clone()),
             evidence: standing,
             overruled,
-            turn_id: state
-                .turn
-                .turn_id()
-                .filter(|_| is_on && state.turn.is_open())
-                .map(str::to_owned),
-            pending_approvals: pending.collect(),
+            turn_id: state.turn.turn_id().filter(|_| is_on && is_turn_open).map(str::to_owned),
+            pending_approvals: match status {
+                Status::WaitingApproval => pending,
+                _ => Vec::new(),
+            },
             pid: observed.pid(),
         }
     }
@@ -186,11 +192,10 @@ impl<'a> VerdictBuilder<'a> {
             // A live process with an entry newer than the exit has the session open again, also
             // before it writes a record.
             let registry = self.registry().filter(|registry| registry.updated_at > exit.at);
-            match registry {
-                Some(_) if self.life == Life::Alive => {
-                    self.overrule(evidence, "it was opened again");
-                }
-                _ => self.add_evidence(evidence),
+            let is_listed = registry.is_some() && self.life == Life::Alive;
+            match is_listed || self.is_outlived(exit) {
+                true => self.overrule(evidence, "it was opened again"),
+                false => self.add_evidence(evidence),
             }
         }
     }
@@ -257,6 +262,9 @@ impl<'a> VerdictBuilder<'a> {
 
     /// Why a question needs no answer any more, by what was seen beside the log.
     fn answered_beside(&self, asked: &PendingQuestion, word: RegistryWord) -> Option<&'static str> {
+        if self.is_outlived(&asked.event) {
+            return Some(OUTLIVED);
+        }
         // Agents run their hooks without a user, too.
         if self.state.is_headless {
             return Some("nobody sits before it who could answer");
@@ -305,7 +313,7 @@ impl<'a> VerdictBuilder<'a> {
                 self.state.running_reason(),
                 "a turn is open",
             );
-            self.open_turn(evidence);
+            self.open_turn(since, evidence);
         } else if let Some(compacting) = &self.state.compacting {
             let what = "it compacts its history";
             let evidence =
@@ -314,11 +322,14 @@ impl<'a> VerdictBuilder<'a> {
             if secs_between(compacting.at, self.now) >= DOUBTED_SECS {
                 return self.overrule(evidence, "no end of it was heard for ten minutes");
             }
-            self.open_turn(evidence);
+            self.open_turn(compacting, evidence);
         }
     }
 
-    fn open_turn(&mut self, mut evidence: Evidence) {
+    fn open_turn(&mut self, since: &EventRef, mut evidence: Evidence) {
+        if self.is_outlived(since) {
+            return self.overrule(evidence, OUTLIVED);
+        }
         if self.is_asking() {
             return self.overrule(evidence, ASKED);
         }
@@ -368,12 +379,14 @@ impl<'a> VerdictBuilder<'a> {
             "the agent says that something runs in the background",
         );
         // Inside an open turn background work is a part of it.
-        if !self.state.turn.is_open()
+        if !self.is_turn_open()
             && let Some(sign) = self.state.background()
         {
             let what = "something it began goes on in the background";
             let evidence = self.event_evidence(sign, Status::Running, Reason::Background, what);
-            if self.is_asking() {
+            if self.is_outlived(sign) {
+                self.overrule(evidence, OUTLIVED);
+            } else if self.is_asking() {
                 self.overrule(evidence, ASKED);
             } else if self.quiet_secs() >= UNKNOWN_SECS {
                 // Not every agent records when background work ends; it must not run for ever.
@@ -395,8 +408,10 @@ impl<'a> VerdictBuilder<'a> {
                 let evidence = self.event_evidence(&end.by, Status::Waiting, Reason::Prompt, ready);
                 self.weigh_ready(evidence);
             }
-            TurnState::ProbablyOver(sign) => self.weigh_guess(sign),
-            TurnState::Open | TurnState::None => {}
+            TurnState::ProbablyOver(sign) if !self.is_outlived(sign) => self.weigh_guess(sign),
+            TurnState::ProbablyOver(_) | TurnState::Open | TurnState::None => {
+                self.weigh_resumed();
+            }
         }
         let says = "the agent says that it is ready";
         let idle = self.word_of_registry(RegistryWord::Idle, Status::Waiting, Reason::Prompt, says);
@@ -406,8 +421,7 @@ impl<'a> VerdictBuilder<'a> {
             }
             Some(evidence) => {
                 // The next prompt may be recorded before the registry says busy.
-                let is_open = self.state.turn.is_open();
-                if is_open && evidence.at < self.last_sign_at() {
+                if self.is_turn_open() && evidence.at < self.last_sign_at() {
                     self.overrule(evidence, "something has happened since");
                 } else {
                     self.weigh_ready(evidence);
@@ -425,6 +439,48 @@ impl<'a> VerdictBuilder<'a> {
             let evidence = self.event_evidence(last, Status::Idle, Reason::Quiet, what);
             self.add_evidence(Evidence { confidence: Confidence::Low, ..evidence });
         }
+    }
+
+    /// A new process has the session open, and nothing of what the one before left goes on.
+    fn weigh_resumed(&mut self) {
+        let what = "its process ended in a turn, and a new one has it open";
+        let (says, reason) = (Status::Waiting, Reason::Resumed);
+        let opened_by = match self.state.turn.state() {
+            TurnState::Open => self.state.turn.opened_by(),
+            TurnState::ProbablyOver(last) => Some(last),
+            TurnState::Over(_) | TurnState::None => None,
+        };
+        let process =
+            self.observed.process.filter(|_| opened_by.is_some_and(|it| self.is_outlived(it)));
+        let evidence = match (process, &self.state.resumed) {
+            (Some(process), _) => {
+                let (is_certain, at) = (process.is_certain, process.started_at.unwrap_or(self.now));
+                let confidence = confidence(is_certain);
+                self.outside_evidence(says, reason, what.to_owned(), "process", confidence, at)
+            }
+            (None, Some(named)) if opened_by.is_none() => {
+                self.event_evidence(named, says, reason, what)
+            }
+            _ => return,
+        };
+        match self.state.is_headless {
+            true => self.overrule(evidence, "nobody sits before it who could say more"),
+            false => self.weigh_ready(evidence),
+        }
+    }
+
+    /// Whether an event is older than the process that has the session open. What it began went
+    /// down with the process before.
+    fn is_outlived(&self, event: &EventRef) -> bool {
+        let process = self.observed.process.filter(|process| process.life == Life::Alive);
+        let started_at = process.and_then(|process| process.started_at);
+        started_at.is_some_and(|started_at| event.created_at < started_at)
+    }
+
+    /// Whether a turn is open that the present process can have begun.
+    fn is_turn_open(&self) -> bool {
+        let opened_by = self.state.turn.opened_by();
+        self.state.turn.is_open() && !opened_by.is_some_and(|event| self.is_outlived(event))
     }
 
     /// Ready for a prompt, for two minutes; then idle.

@@ -88,6 +88,12 @@ fn line() -> impl Strategy<Value = Line> {
         Just(("compaction", json!({"strategy": "captured"}))),
         Just(("epoch.closed", json!({"epoch": 0, "cause": "compaction"}))),
         Just(("settings.changed", json!({"cwd": "/home/dev/lib", "branch": "fix"}))),
+        (0..60u64).prop_map(|secs| {
+            let started_at =
+                Time::from_nanos(Log::new().at.nanos() + i128::from(secs) * 1_000_000_000);
+            let process = json!({"pid": 7, "start": {"ticks": secs}, "started_at": started_at});
+            ("settings.changed", json!({"process": process}))
+        }),
         Just(("session.exited", json!({}))),
         Just(("unknown", json!({"raw": 1, "error": "torn"}))),
         id().prop_map(|id| ("approval.requested", json!({"approval_id": id, "tool": "Bash"}))),
@@ -144,13 +150,18 @@ fn observed() -> impl Strategy<Value = ProcessEvidence> {
         Just(Some(RegistryWord::Idle)),
     ];
     let life = prop_oneof![Just(Life::Alive), Just(Life::Gone), Just(Life::Unknown)];
-    (word, life, 0..90i128, any::<bool>(), any::<bool>()).prop_map(
-        |(word, life, secs, has_registry, has_process)| {
+    (word, life, 0..90i128, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(word, life, secs, has_registry, has_process, has_start)| {
             let path = "sessions/7.json".to_owned();
             let updated_at = Time::from_nanos(Log::new().at.nanos() + secs * 1_000_000_000);
             ProcessEvidence {
                 registry: has_registry.then_some(Registry { path, word, updated_at }),
-                process: has_process.then_some(Process { pid: 7, life, is_certain: true }),
+                process: has_process.then_some(Process {
+                    pid: 7,
+                    life,
+                    is_certain: true,
+                    started_at: has_start.then_some(updated_at),
+                }),
                 ..ProcessEvidence::default()
             }
         },

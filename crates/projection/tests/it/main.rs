@@ -7,6 +7,7 @@ mod facts; // what a list of sessions shows
 mod ending; // how a session stands at the end
 mod spend; // tokens, money and what they are grouped by
 mod status; // what a session is doing, and why
+mod resumed; // what a later process finds
 mod attention; // what it wants of a person
 mod hot; // the newest part of a session
 mod turn; // from a prompt to the end of its answer

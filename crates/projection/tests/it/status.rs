@@ -43,7 +43,7 @@ impl Case {
         self
     }
 
-    fn ask(self, id: &str) -> Case {
+    pub(crate) fn ask(self, id: &str) -> Case {
         self.add("approval.requested", json!({"approval_id": id, "tool": "Bash"}))
     }
 
@@ -56,7 +56,7 @@ impl Case {
     }
 
     /// All events are of this agent.
-    fn of(mut self, provider: &str) -> Case {
+    pub(crate) fn of(mut self, provider: &str) -> Case {
         for event in &mut self.log.events {
             event.draft.provider = provider.to_owned();
         }
@@ -71,8 +71,23 @@ impl Case {
     }
 
     pub(crate) fn process(mut self, life: Life) -> Case {
-        self.observed.process = Some(Process { pid: 7, life, is_certain: true });
+        self.observed.process = Some(Process { pid: 7, life, is_certain: true, started_at: None });
         self
+    }
+
+    /// A process that started so many seconds after the last event has it open.
+    pub(crate) fn process_since(mut self, secs: i64) -> Case {
+        let started_at = Some(self.later(secs));
+        let process = Process { pid: 8, life: Life::Alive, is_certain: true, started_at };
+        self.observed.process = Some(process);
+        self
+    }
+
+    /// A hook names the process that has it open, and when that started.
+    pub(crate) fn opened_by(self, pid: u32, secs: i64) -> Case {
+        let started_at = self.later(secs);
+        let process = json!({"pid": pid, "start": {"ticks": pid}, "started_at": started_at});
+        self.add("settings.changed", json!({"process": process}))
     }
 
     fn lock(mut self, life: Life) -> Case {
@@ -99,7 +114,7 @@ impl Case {
     }
 
     #[track_caller]
-    fn check(self, secs: i64, status: Status, reason: Reason) -> Case {
+    pub(crate) fn check(self, secs: i64, status: Status, reason: Reason) -> Case {
         let verdict = self.verdict(secs);
         assert_eq!((verdict.status, verdict.reason), (status, reason), "{verdict:#?}");
         if verdict.status != Status::Unknown {

@@ -9,7 +9,7 @@ use event::{Event, Time};
 use host::{HostProbe, ProbeTarget, ProcessTable, Started};
 use ingest::{Ingest, RecordingPolicy};
 use journal::{Journal, Selection, SessionFilter, SessionInfo};
-use projection::status::{Life, ProcessEvidence, StatusState};
+use projection::status::{Life, Process, ProcessEvidence, StatusState};
 use projection::{Facts, Projection};
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -105,7 +105,8 @@ impl Recording {
         let home = TempDir::new().unwrap();
         self.lay_out(home.path(), at);
         let environment = Environment::new(home.path(), []);
-        let processes = AsRecorded { is_alive: timeline.is_alive(at) };
+        let since = timeline.alive_since(at);
+        let processes = AsRecorded { is_alive: since.is_some(), since };
         let played = self.current(at).unwrap();
         let sought = ProbeTarget {
             provider: played.info.provider.clone(),
@@ -170,6 +171,8 @@ impl Played {
 /// All pids in a recording are those of its one agent.
 struct AsRecorded {
     is_alive: bool,
+    /// When the process that runs began.
+    since: Option<Time>,
 }
 
 impl AsRecorded {
@@ -179,8 +182,8 @@ impl AsRecorded {
 }
 
 impl ProcessTable for AsRecorded {
-    fn life(&self, _pid: u32, _started: Started<'_>) -> (Life, bool) {
-        (self.life(), true)
+    fn find(&self, pid: u32, _started: Started<'_>) -> Process {
+        Process { pid, life: self.life(), is_certain: true, started_at: self.since }
     }
 
     fn runs(&self, _program: &str) -> Life {

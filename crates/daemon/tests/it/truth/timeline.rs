@@ -85,10 +85,11 @@ impl Timeline {
         &self.moments
     }
 
-    /// Whether a process of the agent runs.
-    pub(crate) fn is_alive(&self, at: Time) -> bool {
+    /// When the process of the agent that runs began; `None` if none runs.
+    pub(crate) fn alive_since(&self, at: Time) -> Option<Time> {
         let at = at.nanos() as f64 / 1e9;
-        self.runs.iter().any(|(from, to)| (*from..*to).contains(&at))
+        let run = self.runs.iter().rfind(|(from, to)| (*from..*to).contains(&at));
+        run.map(|(from, _)| time(*from))
     }
 }
 
