@@ -323,8 +323,8 @@ impl<'a> CommitPlan<'a> {
         Ok(())
     }
 
-    /// Looks all ids of the batch up at once where a session has no cached ids yet: one pass over a
-    /// long session instead of one lookup per event.
+    /// Looks all ids of the batch up at once where not all ids of a session are cached: one pass
+    /// over a long session instead of one lookup per event.
     fn prefetch_ids(
         &mut self,
         staged: &StagedBatch,
@@ -334,7 +334,7 @@ impl<'a> CommitPlan<'a> {
         // in the row.
         let is_cached = |session_id: &SessionId| {
             let row = self.cache.sessions.get(session_id);
-            row.is_some_and(|row| self.cache.ids.has_session(row.number))
+            row.is_some_and(|row| self.cache.ids.has_all(row.number))
         };
         let mut sessions: HashMap<&SessionId, IdSuffixes> = HashMap::new();
         for item in &batch.items {

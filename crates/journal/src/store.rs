@@ -18,7 +18,7 @@ use event::payload::SessionMode;
 use event::{Cost, Draft, Event, EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::id_cache::IdSuffixes;
+use crate::id_cache::StoredIds;
 use crate::recovery::Recovery;
 use crate::{AppendError, Damage, StorageError};
 
@@ -62,7 +62,7 @@ pub(crate) trait Store: Send + Sync {
 }
 
 /// A consistent state of a store. Every answer is a keyed lookup or a range scan.
-pub(crate) trait StoreReader {
+pub(crate) trait StoreReader: StoredIds {
     /// The newest position.
     fn tail(&self) -> Result<u64, StorageError>;
 
@@ -104,16 +104,6 @@ pub(crate) trait StoreReader {
 
     /// Where the event with this id is stored.
     fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError>;
-
-    /// Ids of a session's own events with a `seq` above `after`, in their order.
-    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError>;
-
-    /// Ids of a session's own events that have one of these suffixes, in their order.
-    fn ids_with_suffix(
-        &self,
-        session: u32,
-        tails: &IdSuffixes,
-    ) -> Result<Vec<(EventId, u64)>, StorageError>;
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
 

@@ -12,7 +12,7 @@ use super::{
     Capabilities, ChangeSet, CheckFinding, CommitError, Direction, PackedEvent, SeqRange,
     SessionCursor, SessionRow, SightingRow, Store, StoreReader, StoreWriter, StoredEvent,
 };
-use crate::id_cache::IdSuffixes;
+use crate::id_cache::{IdSuffixes, StoredIds, SuffixMatches, id_end};
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::recovery::Recovery;
 use crate::{AppendError, StorageError};
@@ -171,6 +171,24 @@ impl MemoryState {
 /// The read guard and the write guard read the same way.
 macro_rules! impl_store_reader {
     ($guard:ident) => {
+        impl StoredIds for $guard<'_> {
+            fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
+                let rows = self.0.events.range((session, after + 1)..=(session, u64::MAX));
+                Ok(rows.map(|((_, seq), (_, draft))| (draft.id, *seq)).collect())
+            }
+
+            fn ids_with_suffix(
+                &self,
+                session: u32,
+                suffixes: &IdSuffixes,
+            ) -> Result<SuffixMatches, StorageError> {
+                let mut ids = self.ids(session, 0)?;
+                let ends = ids.iter().map(|(id, _)| id_end(&id.tail())).collect();
+                ids.retain(|(id, _)| suffixes.contains(&id.tail()));
+                Ok(SuffixMatches { ids, ends })
+            }
+        }
+
         impl StoreReader for $guard<'_> {
             fn tail(&self) -> Result<u64, StorageError> {
                 Ok(self.0.tail)
@@ -268,21 +286,6 @@ macro_rules! impl_store_reader {
 
             fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError> {
                 Ok(self.0.ids.get(id).copied())
-            }
-
-            fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
-                let rows = self.0.events.range((session, after + 1)..=(session, u64::MAX));
-                Ok(rows.map(|((_, seq), (_, draft))| (draft.id, *seq)).collect())
-            }
-
-            fn ids_with_suffix(
-                &self,
-                session: u32,
-                tails: &IdSuffixes,
-            ) -> Result<Vec<(EventId, u64)>, StorageError> {
-                let mut ids = self.ids(session, 0)?;
-                ids.retain(|(id, _)| tails.contains(&id.tail()));
-                Ok(ids)
             }
 
             fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {

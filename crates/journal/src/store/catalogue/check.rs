@@ -12,6 +12,7 @@ use super::page::key;
 use super::rebuild::RebuildReport;
 use super::row::{RowKey, SEQ_MAX, read_session, session_columns};
 use super::{BodyDecoder, CatalogueTx, fault};
+use crate::id_cache::StoredIds;
 use crate::prepare::json_size;
 use crate::recovery::{LostPlace, Recovery, is_stand_in, place_events};
 use crate::store::{BrokenEvent, CheckFinding, Direction, SeqRange, SessionRow, StoreReader};

@@ -13,8 +13,37 @@ use super::row::{
 };
 use super::{BodyDecoder, CatalogueTx, fault};
 use crate::StorageError;
-use crate::id_cache::IdSuffixes;
+use crate::id_cache::{IdSuffixes, StoredIds, SuffixMatches};
 use crate::store::{SeqRange, SessionCursor, SessionRow, SightingRow, StoreReader, StoredEvent};
+
+impl<C: Deref<Target = Connection>, B: BodyDecoder> StoredIds for CatalogueTx<'_, C, B> {
+    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
+        const SQL: &str =
+            "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2";
+        // `event_ids` covers both columns, so no page with bodies is read.
+        let bounds = [RowKey::new(session, after).0, RowKey::new(session, SEQ_MAX).0];
+        self.retry_without_indexes(SQL, |sql| {
+            let mut ids = Vec::new();
+            let mut select = self.db.prepare_cached(sql)?;
+            let mut rows = select.query(bounds)?;
+            while let Some(row) = rows.next()? {
+                // An invalid id belongs to a damaged row, which reading reports.
+                if let Ok(id) = EventId::from_bytes(row.get(1)?) {
+                    ids.push((id, key(row)?.seq()));
+                }
+            }
+            Ok(ids)
+        })
+    }
+
+    fn ids_with_suffix(
+        &self,
+        session: u32,
+        suffixes: &IdSuffixes,
+    ) -> Result<SuffixMatches, StorageError> {
+        self.ids_by_suffix(session, suffixes)
+    }
+}
 
 impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<'_, C, B> {
     fn tail(&self) -> Result<u64, StorageError> {
@@ -108,33 +137,6 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
     fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError> {
         let place = self.query_one("SELECT pk FROM event WHERE id = ?1", [id.bytes()], key)?;
         Ok(place.map(|key| (key.session(), key.seq())))
-    }
-
-    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
-        const SQL: &str =
-            "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2";
-        // `event_ids` covers both columns, so no page with bodies is read.
-        let bounds = [RowKey::new(session, after).0, RowKey::new(session, SEQ_MAX).0];
-        self.retry_without_indexes(SQL, |sql| {
-            let mut ids = Vec::new();
-            let mut select = self.db.prepare_cached(sql)?;
-            let mut rows = select.query(bounds)?;
-            while let Some(row) = rows.next()? {
-                // An invalid id belongs to a damaged row, which reading reports.
-                if let Ok(id) = EventId::from_bytes(row.get(1)?) {
-                    ids.push((id, key(row)?.seq()));
-                }
-            }
-            Ok(ids)
-        })
-    }
-
-    fn ids_with_suffix(
-        &self,
-        session: u32,
-        tails: &IdSuffixes,
-    ) -> Result<Vec<(EventId, u64)>, StorageError> {
-        self.ids_by_suffix(session, tails)
     }
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {

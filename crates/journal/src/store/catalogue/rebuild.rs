@@ -29,6 +29,7 @@ use super::write::{insert_session, replace_session, write_events};
 use super::{
     BodyDecoder, Catalogue, CatalogueTx, Synchronous, connection, fault, migration, tails,
 };
+use crate::id_cache::StoredIds;
 use crate::limit::{LOCK_WAIT_MAX, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::lock::{WriterGuard, pause_for};
 use crate::prepare::json_size;

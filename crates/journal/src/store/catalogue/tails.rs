@@ -20,15 +20,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::row::{RowKey, SEQ_MAX};
 use super::{BodyDecoder, CatalogueTx, fault};
 use crate::StorageError;
-use crate::id_cache::IdSuffixes;
-use crate::store::{EventRow, StoreReader};
+use crate::id_cache::{END_BYTES, IdSuffixes, StoredIds, SuffixMatches, id_end};
+use crate::store::EventRow;
 
 /// Events of a stretch, as a power of two: rows of 2 KiB, three of which share a page.
 const STRETCH_BITS: u32 = 9;
 const STRETCH_EVENTS: usize = 1 << STRETCH_BITS;
-
-/// How many bytes of an id are kept: the last ones, in which ids made in one burst differ.
-const END_BYTES: usize = 4;
 
 /// A mask for the lowest bits of these bytes.
 const LOWEST: usize = 0xFFF;
@@ -41,36 +38,41 @@ struct SuffixFilter {
 }
 
 impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
-    /// Finds the ids of a session that have one of these suffixes, oldest first.
+    /// Finds the ids of a session that have one of these suffixes, and the ends of all.
     pub(super) fn ids_by_suffix(
         &self,
         session: u32,
-        tails: &IdSuffixes,
-    ) -> Result<Vec<(EventId, u64)>, StorageError> {
-        let wanted = SuffixFilter::new(tails);
-        let (places, behind) = self.candidate_keys(session, &wanted).map_err(self.read_failed())?;
-        let mut found = Vec::new();
+        suffixes: &IdSuffixes,
+    ) -> Result<SuffixMatches, StorageError> {
+        let wanted = SuffixFilter::new(suffixes);
+        let mut ends = Vec::new();
+        let (places, behind) =
+            self.candidate_keys(session, &wanted, &mut ends).map_err(self.read_failed())?;
+        let mut ids = Vec::new();
         for place in places {
             const SQL: &str = "SELECT id FROM event INDEXED BY event_ids WHERE pk = ?1";
             let id = self.query_one(SQL, [place.0], |row| row.get(0))?;
             // An invalid id belongs to a damaged row, which reading reports.
             if let Some(id) = id.and_then(|id| EventId::from_bytes(id).ok()) {
-                found.push((id, place.seq()));
+                ids.push((id, place.seq()));
             }
         }
         // `ids` begins behind the `seq` it gets, so one less.
-        found.extend(self.ids(session, behind.saturating_sub(1))?);
+        let rest = self.ids(session, behind.saturating_sub(1))?;
+        ends.extend(rest.iter().map(|(id, _)| id_end(&id.tail())));
+        ids.extend(rest);
         // Four bytes are only a part of the suffix, so a hit may be another id.
-        found.retain(|(id, _)| tails.contains(&id.tail()));
-        Ok(found)
+        ids.retain(|(id, _)| suffixes.contains(&id.tail()));
+        Ok(SuffixMatches { ids, ends })
     }
 
     /// Returns the keys that may have a wanted id, as far as stretches are written, and the `seq`
-    /// behind those.
+    /// behind those. Adds the ends it passes to `ends`, with zeros where there is no event.
     fn candidate_keys(
         &self,
         session: u32,
         wanted: &SuffixFilter,
+        ends: &mut Vec<u32>,
     ) -> rusqlite::Result<(Vec<RowKey>, u64)> {
         let mut places = Vec::new();
         let first = match first_stretch(&self.db, session) {
@@ -85,10 +87,10 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
         while let Ok(Some(row)) = rows.next() {
             let Some(bytes) = checked_bytes(row, next) else { break };
             // The slot of an id is the low bits of its key, so a key needs no bytes in the row.
-            let slots = (next << STRETCH_BITS..).zip(bytes.chunks_exact(END_BYTES));
-            places.extend(
-                slots.filter(|(_, end)| wanted.has(number(end))).map(|(key, _)| RowKey(key)),
-            );
+            let first = ends.len();
+            ends.extend(bytes.as_chunks().0.iter().copied().map(u32::from_be_bytes));
+            let slots = (next << STRETCH_BITS..).zip(&ends[first..]);
+            places.extend(slots.filter(|(_, end)| wanted.has(**end)).map(|(key, _)| RowKey(key)));
             next += 1;
         }
         Ok((places, RowKey(next << STRETCH_BITS).seq()))
@@ -219,14 +221,9 @@ fn sum(stretch: i64, bytes: &[u8]) -> u32 {
     sum.finalize()
 }
 
-fn number(end: &[u8]) -> u32 {
-    end.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
-}
-
 impl SuffixFilter {
-    fn new(tails: &IdSuffixes) -> SuffixFilter {
-        let ends = tails.iter().map(|tail| number(&tail[tail.len() - END_BYTES..]));
-        let mut ends: Vec<u32> = ends.collect();
+    fn new(suffixes: &IdSuffixes) -> SuffixFilter {
+        let mut ends: Vec<u32> = suffixes.iter().map(id_end).collect();
         ends.sort_unstable();
         let mut lowest = [false; LOWEST + 1];
         ends.iter().for_each(|end| lowest[*end as usize & LOWEST] = true);

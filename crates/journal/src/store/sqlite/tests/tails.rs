@@ -21,7 +21,7 @@ impl Bench {
         let mut tails: IdSuffixes =
             ids.filter(|(_, seq)| seqs.contains(seq)).map(|(id, _)| id.tail()).collect();
         tails.insert([7; 10]);
-        reader.ids_with_suffix(1, &tails).unwrap().into_iter().map(|(_, seq)| seq).collect()
+        reader.ids_with_suffix(1, &tails).unwrap().ids.into_iter().map(|(_, seq)| seq).collect()
     }
 }
 
@@ -37,15 +37,15 @@ fn long_session_is_searched_by_tails() {
     let reader = bench.store.reader().unwrap();
     let ids = reader.ids(2, 0).unwrap();
     let tails: IdSuffixes = SEQS.iter().map(|seq| ids[*seq as usize - 1].0.tail()).collect();
-    let found = reader.ids_with_suffix(2, &tails).unwrap();
+    let found = reader.ids_with_suffix(2, &tails).unwrap().ids;
     assert_eq!(found, SEQS.map(|seq| ids[seq as usize - 1]));
     // Facts of one session are not those of another.
-    assert_eq!(reader.ids_with_suffix(1, &tails).unwrap(), []);
+    assert_eq!(reader.ids_with_suffix(1, &tails).unwrap().ids, []);
     drop(reader);
 
     // Only what is noted says where a fact may stand: without the note it is not looked for.
     bench.tamper("UPDATE event SET id = randomblob(16) WHERE pk & 4294967295 > 512");
-    assert_eq!(bench.store.reader().unwrap().ids_with_suffix(2, &tails).unwrap(), found[..4]);
+    assert_eq!(bench.store.reader().unwrap().ids_with_suffix(2, &tails).unwrap().ids, found[..4]);
 }
 
 #[test]
