@@ -105,7 +105,8 @@ impl ProcessStat<'_> {
     }
 }
 
-/// Returns when a process started by the clock of this machine, to a few hundredths of a second.
+/// Returns when a process started by the clock of this machine: a few hundredths of a second early,
+/// and never late, because what is older than a process is not its work.
 pub(crate) fn started_at(start: ProcessStart) -> Option<Time> {
     let ticks = match start {
         ProcessStart::Ticks(ticks) => i128::from(ticks),
@@ -124,10 +125,12 @@ fn read_boot_time() -> Option<i128> {
     static BOOTED_AT: Mutex<Option<i128>> = Mutex::new(None);
     // Not `btime` of `/proc/stat`, which is in whole seconds: a process may begin within the second
     // in which the one before it ended.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    // Read after the clock, and rounded up: an earlier boot makes starts early.
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    let read = i128::try_from(now.as_nanos()).ok()? - (uptime * 1e9) as i128;
+    let tick = 1_000_000_000 / TICKS_PER_SEC;
+    let read = i128::try_from(now.as_nanos()).ok()? - (uptime * 1e9) as i128 - tick;
     let mut known = BOOTED_AT.lock().unwrap_or_else(PoisonError::into_inner);
     let is_near = |known: &i128| (known - read).abs() < CLOCK_SET_NANOS;
     if !known.as_ref().is_some_and(is_near) {
