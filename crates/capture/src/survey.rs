@@ -102,11 +102,8 @@ impl<'a> SurveyIndex<'a> {
             sources: found.len() as u64,
             behind: behind.count() as u64,
             behind_since: since.map(|nanos| Time::from_nanos(nanos.into())),
-            // Below a root with trouble there may be sources that could not be listed.
             emptied: roots
-                .filter(|root| {
-                    self.is_emptied(agent, root, &found) && !has_trouble(root, &unreadable)
-                })
+                .filter(|root| self.is_emptied(agent, root, &found, &unreadable))
                 .collect(),
             unreadable,
             mute: self.mute_sources(agent.provider()),
@@ -127,12 +124,26 @@ impl<'a> SurveyIndex<'a> {
         known.into_iter().any(|known| self.seen[*known].1.is_current(source, metadata, now))
     }
 
-    fn is_emptied(&self, agent: &dyn Agent, root: &Path, found: &[DiscoveredSource]) -> bool {
+    fn is_emptied(
+        &self,
+        agent: &dyn Agent,
+        root: &Path,
+        found: &[DiscoveredSource],
+        unreadable: &[Warning],
+    ) -> bool {
         // Checkpoints have resolved paths. A root that is gone cannot be resolved any more.
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let is_of_agent = |provider: &str| provider == agent.provider();
+        // A source in a folder or a database that cannot be read may still be there.
+        let is_unlisted = |path: &Path| {
+            unreadable
+                .iter()
+                .filter_map(|warning| warning.path.as_ref())
+                .any(|it| path.starts_with(it))
+        };
         let had = self.seen.iter().any(|(provider, seen)| {
-            is_of_agent(provider) && (seen.path.starts_with(&real) || seen.path.starts_with(root))
+            *provider == agent.provider()
+                && (seen.path.starts_with(&real) || seen.path.starts_with(root))
+                && !is_unlisted(&seen.path)
         });
         had && !found.iter().any(|found| found.source.path.starts_with(&real))
     }
@@ -160,12 +171,6 @@ impl CheckpointActivity {
         let has_spoken = |it: &ThreadActivity| it.is_started || it.parent.is_some();
         self.records >= MUTE_RECORDS && !self.threads.values().any(has_spoken)
     }
-}
-
-/// Whether a warning is about something below a root.
-fn has_trouble(root: &Path, warnings: &[Warning]) -> bool {
-    let Ok(root) = root.canonicalize() else { return false };
-    warnings.iter().any(|it| it.path.as_ref().is_some_and(|path| path.starts_with(&root)))
 }
 
 /// Why a source cannot be opened, if it cannot.
