@@ -835,6 +835,7 @@ export interface components {
                 requested_at: string;
                 risk?: string | null;
                 session_id: string;
+                /** @description Where the request was seen; `from the transcript` if it is concluded from an open call. */
                 source: string;
                 /** @description `pending`, `resolved`, `canceled`, or `over` where no record says how. */
                 state: string;
