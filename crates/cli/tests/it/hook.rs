@@ -636,13 +636,21 @@ fn killed_agent_is_resumed_without_a_prompt() {
     let line = prompt("s9", 1).replace("2026-03-02T09:00:01.000Z", &now.to_string());
     append(&transcript(&world, "s9"), line.as_bytes());
     let wait_for_processes = |count: usize| {
-        while events_of(&world, "claude:s9", "settings.changed").len() < count {
+        let shown = || world.run(&["--json", "show", "claude:s9", "--events"]);
+        // The session may not be recorded yet.
+        while shown().stdout.matches(r#""kind":"settings.changed""#).count() < count {
             std::thread::yield_now();
         }
     };
-    let status = || {
-        let status = lines(&world.run(&["--json", "status"])).remove(0);
-        (status["status"].as_str().unwrap().to_owned(), status["reason"].clone())
+    let wait_for_status = |expected: [&str; 2]| {
+        let asked = || lines(&world.run(&["--json", "status"])).remove(0);
+        loop {
+            let status = asked();
+            if status["status"] == expected[0] && status["reason"] == expected[1] {
+                break;
+            }
+            std::thread::yield_now();
+        }
     };
     agent.call("UserPromptSubmit");
     wait_for_processes(1);
@@ -650,13 +658,13 @@ fn killed_agent_is_resumed_without_a_prompt() {
     agent.call("SessionStart");
     let told = events_of(&world, "claude:s9", "settings.changed");
     assert_eq!(told[0]["data"]["process"]["pid"], agent.0.id());
-    assert_eq!(status(), ("running".to_owned(), json!("turn")));
+    wait_for_status(["running", "turn"]);
     drop(agent);
-    assert_eq!(status(), ("exited".to_owned(), json!("gone")));
+    wait_for_status(["exited", "gone"]);
     let mut agent = Agent::start(&world);
     agent.call("SessionStart");
     wait_for_processes(2);
-    assert_eq!(status(), ("waiting".to_owned(), json!("resumed")));
+    wait_for_status(["waiting", "resumed"]);
     assert_eq!(daemon.terminate().code, Some(0));
 }
 

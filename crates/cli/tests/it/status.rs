@@ -7,10 +7,18 @@ use testkit::World;
 use crate::up::up;
 use crate::{empty, import, json as lines};
 
-/// A session of Claude whose last turn is open, begun when the clock of this machine says so.
+/// A session of Claude whose last turn is open, begun ten minutes ago.
 pub(crate) fn session(id: &str, rest: &[(&str, Value)]) -> String {
+    session_begun(now_millis() - 600_000, id, rest)
+}
+
+fn now_millis() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let begun = now.as_secs() - 600;
+    i64::try_from(now.as_millis()).unwrap()
+}
+
+/// The same, begun at another time, with an event each millisecond.
+fn session_begun(begun_millis: i64, id: &str, rest: &[(&str, Value)]) -> String {
     let mut text = String::new();
     let begin = [
         (
@@ -20,7 +28,7 @@ pub(crate) fn session(id: &str, rest: &[(&str, Value)]) -> String {
         ("user.prompt", json!({"content": format!("Build it with AKIA{}.", "Q3ZR7TBXKWPL2MNV")})),
     ];
     for (number, (kind, data)) in begin.iter().chain(rest).enumerate() {
-        let at = event::Time::from_millis(((begun + number as u64) * 1_000) as i64);
+        let at = event::Time::from_millis(begun_millis + number as i64);
         let event_id = event::EventId::derived(at, "claude", id, &number.to_be_bytes());
         let event = json!({"id": event_id, "session_id": format!("claude:{id}"), "kind": kind,
             "seq": number + 1, "created_at": at, "observed_at": at, "provider": "claude",
@@ -113,7 +121,8 @@ fn exited_session_is_shown_with_all() {
 #[test]
 fn explain_lists_evidence_and_overruled() {
     let world = empty();
-    import(&world, &session("55556666", &[]));
+    // The process of this test, which is named as the agent's, is older than the turn.
+    import(&world, &session_begun(now_millis(), "55556666", &[]));
     register(&world, "55556666", "idle");
     let status = lines(&world.run(&["--json", "explain", "55556666"])).remove(0);
     assert_eq!(status["status"], "waiting");
@@ -176,5 +185,5 @@ fn command_asks_the_daemon_that_runs() {
     assert_eq!(ask(&["statusline"]), "1 needs you\n");
     assert!(ask(&["status"]).starts_with("needs you (1)\n  claude    app"));
     assert_eq!(daemon.terminate().code, Some(0));
-    assert_eq!(ask(&["statusline"]), "\n");
+    assert_ne!(found(ask(&["--json", "status"]))["status"], "waiting_approval");
 }
