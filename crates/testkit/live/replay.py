@@ -152,6 +152,8 @@ class Player:
         self.disagreement = None
         # When the recording began, by the clock of this machine.
         self.begun = time.time()
+        # When something last happened in the recording, by the clock of this machine.
+        self.acted = self.begun
 
     def __enter__(self):
         for path in self.recording.rest():
@@ -211,7 +213,7 @@ class Player:
                 continue                 # nothing is written before the first prompt
             is_soon = self.says_within(moment.right, grace)
             self.play_to(actions, end)
-            if self.says_within(moment.right, 0.0 if is_soon else LATE_S):
+            if self.says_within(moment.right, self.left_of(grace) if is_soon else LATE_S):
                 yield moment, "right" if is_soon else "late"
             else:
                 yield moment, self.disagreement or f"said {self.told()}"
@@ -221,7 +223,13 @@ class Player:
             at, kind, about = actions.popleft()
             self.wait_for(at)
             getattr(self, kind)(*([] if about is None else [about]))
+            self.acted = time.time()
         self.wait_for(until)
+
+    def left_of(self, grace):
+        """How much of the grace the last action still has. A fast recording may end a state a few
+        milliseconds after a line that changes nothing in the end."""
+        return max(0.0, self.acted + grace - time.time())
 
     def wait_for(self, at):
         time.sleep(max(0.0, self.now_of(at) - time.time()))
