@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::group::{self, ProcessIdentity};
+use crate::group::{self, StartMark};
 use crate::queue::RunId;
 use crate::run_ref::{Ref, stored};
 use crate::state_file;
@@ -22,7 +22,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ChildRecord {
     pub pid: u32,
-    pub identity: Option<ProcessIdentity>,
+    pub identity: Option<StartMark>,
     pub name: String,
     /// The ref of the run in the process's environment (`HANSARD_REF`).
     #[serde(rename = "ref")]
@@ -58,7 +58,7 @@ impl Children {
     ) -> std::io::Result<()> {
         let child = ChildRecord {
             pid,
-            identity: ProcessIdentity::from_pid(pid),
+            identity: StartMark::from_pid(pid),
             name: name.to_owned(),
             reference: reference.as_str().to_owned(),
             refs: refs.to_vec(),
@@ -118,7 +118,7 @@ pub(crate) fn end_orphans(path: &Path, journal: &Path) -> Vec<ChildRecord> {
 /// Returns whether the group is the one that was started, and not a new one with the same number.
 fn is_ours(orphan: &ChildRecord, journal: &Path) -> bool {
     // The boot and the start time prove it. A reused process number has others.
-    if orphan.identity.is_some() && ProcessIdentity::from_pid(orphan.pid) == orphan.identity {
+    if orphan.identity.is_some() && StartMark::from_pid(orphan.pid) == orphan.identity {
         return group::can_signal(orphan.pid);
     }
     // The leader is gone, but members may live. They inherited our environment variables.

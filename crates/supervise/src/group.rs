@@ -22,10 +22,10 @@ fn to_pid(number: u32) -> Option<Pid> {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{ProcessIdentity, is_alive, living_members, wait_until_gone};
+pub(crate) use linux::{StartMark, is_alive, living_members, wait_until_gone};
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{ProcessIdentity, is_alive, living_members, wait_until_gone};
+pub(crate) use elsewhere::{StartMark, is_alive, living_members, wait_until_gone};
 
 /// Process groups through `/proc` and pidfds.
 #[cfg(target_os = "linux")]
@@ -42,18 +42,15 @@ mod linux {
 
     /// The boot and the start time of a process. Process numbers are reused; this pair is not.
     #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-    pub(crate) struct ProcessIdentity {
+    pub(crate) struct StartMark {
         boot: String,
         ticks: u64,
     }
 
-    impl ProcessIdentity {
-        pub(crate) fn from_pid(number: u32) -> Option<ProcessIdentity> {
+    impl StartMark {
+        pub(crate) fn from_pid(number: u32) -> Option<StartMark> {
             let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-            Some(ProcessIdentity {
-                boot: boot.trim().to_owned(),
-                ticks: ProcStat::read(number)?.started,
-            })
+            Some(StartMark { boot: boot.trim().to_owned(), ticks: ProcStat::read(number)?.started })
         }
     }
 
@@ -142,10 +139,10 @@ mod elsewhere {
 
     /// Empty: here a reused process number cannot be recognised.
     #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-    pub(crate) struct ProcessIdentity {}
+    pub(crate) struct StartMark {}
 
-    impl ProcessIdentity {
-        pub(crate) fn from_pid(_: u32) -> Option<ProcessIdentity> {
+    impl StartMark {
+        pub(crate) fn from_pid(_: u32) -> Option<StartMark> {
             None
         }
     }
