@@ -686,8 +686,6 @@ impl Drop for Inner {
     }
 }
 
-/// Whether nothing is left of the record in a folder, although events were recorded: originals are
-/// there, which are stored with them.
 /// Opens a store of files. Each of its commits is synced, so it refuses to promise less for more
 /// speed.
 fn open_files(dir: &Path, options: &Options) -> Result<Arc<dyn Store>, OpenError> {
@@ -698,6 +696,8 @@ fn open_files(dir: &Path, options: &Options) -> Result<Arc<dyn Store>, OpenError
     Ok(Arc::new(FilesStore::open_or_create(dir)?))
 }
 
+/// Whether nothing is left of the record in a folder, although events were recorded: originals are
+/// there, which are stored with them.
 fn is_record_lost(dir: &Path) -> Result<bool, OpenError> {
     let is_lost = SqliteStore::is_empty_at(dir) && !FilesStore::is_at(dir);
     Ok(is_lost && !originals_at(dir).is_empty()?)
