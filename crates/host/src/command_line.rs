@@ -19,6 +19,8 @@ pub(crate) struct CommandLine {
     pub(crate) pid: u32,
     /// At most [`WORDS_MAX`].
     pub(crate) words: Vec<String>,
+    /// Whether there are more words.
+    pub(crate) is_cut: bool,
 }
 
 impl CommandLine {
@@ -139,6 +141,6 @@ mod tests {
 
     fn command_line(line: &str) -> CommandLine {
         let words = line.split(' ').map(|word| word.replace('\u{a0}', " "));
-        CommandLine { pid: 1, words: words.collect() }
+        CommandLine { pid: 1, words: words.collect(), is_cut: false }
     }
 }

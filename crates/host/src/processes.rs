@@ -114,7 +114,7 @@ impl ProcessTable for Processes {
         let found = process_info::read_descendants(pid).into_iter().filter_map(|line| {
             let Inspection::Running(process) = self.inspect(line.pid) else { return None };
             let started_at = started_at(process.started)?;
-            Some(RunningCommand { words: line.words, started_at })
+            Some(RunningCommand { is_cut: line.is_cut, words: line.words, started_at })
         });
         found.collect()
     }
@@ -260,13 +260,14 @@ mod tests {
             .expect("a shell starts");
         let own = || Processes::default().commands_below(std::process::id());
         let has = |word: &str| own().iter().any(|it| it.words.iter().any(|given| given == word));
+        let is_whole = |it: &RunningCommand| it.words == ["sleep", "3600"] && !it.is_cut;
         // The shell needs a moment to begin, and one more to start what it was told to.
         while !has("3600") {
             std::thread::yield_now();
         }
         assert!(has("sleep 3600 & wait"));
         let below = Processes::default().commands_below(child.id());
-        assert!(below.iter().all(|it| it.words[0] == "sleep"), "{below:?}");
+        assert!(below.iter().all(is_whole), "{below:?}");
         let sleeping = process_info::read_descendants(child.id());
         for line in sleeping {
             let pid = rustix::process::Pid::from_raw(line.pid as i32).unwrap();

@@ -71,6 +71,7 @@ fn command_line(process: &Process) -> CommandLine {
     CommandLine {
         pid: process.pid().as_u32(),
         words: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        is_cut: process.cmd().len() > WORDS_MAX,
     }
 }
 

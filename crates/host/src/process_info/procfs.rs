@@ -209,11 +209,15 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 fn split_words(pid: u32, line: &[u8]) -> CommandLine {
-    // Words are separated by zero bytes. A process may have overwritten them with one text.
-    let words = line.split(|byte| *byte == 0).take(WORDS_MAX);
+    // A zero byte ends each word, also the last one. A process may have overwritten them with one
+    // text that has none.
+    let line = line.strip_suffix(&[0]).unwrap_or(line);
+    let mut words = line.split(|byte| *byte == 0);
+    let first = words.by_ref().take(WORDS_MAX);
     CommandLine {
         pid,
-        words: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
+        words: first.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
+        is_cut: words.next().is_some(),
     }
 }
 

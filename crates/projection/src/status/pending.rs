@@ -54,7 +54,7 @@ pub(super) struct PendingCall {
     pub(super) risk: Risk,
     /// It says itself that it has to be allowed before it runs.
     pub(super) is_escalated: bool,
-    /// The command that it runs, kept only of a call that has to be allowed.
+    /// The command that it runs.
     pub(super) command: Option<String>,
     pub(super) event: EventRef,
 }
@@ -132,7 +132,7 @@ impl PendingCall {
             doing: CallAction::from_call(tool, input),
             risk: Risk::from_call(tool, input),
             is_escalated,
-            command: is_escalated.then(|| kept_command(input)).flatten(),
+            command: kept_command(input),
             event: EventRef::from_event(event),
         }
     }

@@ -20,6 +20,8 @@ const COMMAND_CHARS_MAX: usize = 1_000;
 pub struct RunningCommand {
     /// The first words of its command line.
     pub words: Vec<String>,
+    /// Whether its command line has more words than were kept.
+    pub is_cut: bool,
     pub started_at: Time,
 }
 
@@ -34,9 +36,15 @@ impl RunningCommand {
         // A shell gets the command as one word, which may be a script of the agent around it.
         let is_given = self.words.iter().skip(1).any(|word| has_command(word, command));
         // A shell replaces itself by a command that is the only one.
-        let is_replaced = simple_words(command)
-            .is_some_and(|words| words.iter().take(self.words.len()).eq(self.words.iter()));
-        is_given || is_replaced && !self.words.is_empty()
+        let is_replaced = simple_words(command).is_some_and(|words| self.has_words(&words));
+        is_given || is_replaced
+    }
+
+    /// Whether these are all of its words, as far as they were kept. A process with fewer words
+    /// runs something else: `make` is not `make clean`.
+    fn has_words(&self, words: &[String]) -> bool {
+        let kept = if self.is_cut { self.words.len().min(words.len()) } else { words.len() };
+        !self.words.is_empty() && self.words == words[..kept]
     }
 }
 
@@ -47,12 +55,14 @@ pub(super) fn kept_command(input: &Raw) -> Option<String> {
         .filter(|command| !command.is_empty())
 }
 
-/// Whether a script has the command in it, and not only as a part of another word.
+/// Whether a script has the command in it as a line, a group or a quoted text of its own, as the
+/// script of an agent around it has. One among other commands of a line belongs to that line.
 fn has_command(script: &str, command: &str) -> bool {
-    let is_end = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
     script.match_indices(command).any(|(at, found)| {
-        let behind = &script[at + found.len()..];
-        is_end(script[..at].chars().next_back()) && is_end(behind.chars().next())
-            || found.chars().count() == COMMAND_CHARS_MAX
+        let before = script[..at].trim_end_matches([' ', '\t']);
+        let behind = script[at + found.len()..].trim_start_matches([' ', '\t', ';']);
+        let is_begin = before.is_empty() || before.ends_with(['\n', '{', '(', '\'', '"']);
+        let is_end = behind.is_empty() || behind.starts_with(['\n', '}', ')', '\'', '"']);
+        is_begin && (is_end || found.chars().count() == COMMAND_CHARS_MAX)
     })
 }

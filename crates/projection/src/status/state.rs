@@ -153,7 +153,7 @@ impl Projection for StatusState {
 }
 
 impl StatusState {
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
 
     /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
     /// and an event that was applied before, does nothing.

@@ -236,9 +236,16 @@ impl<'a> VerdictBuilder<'a> {
 
     /// Why an approval was given already, by what runs.
     fn runs_already(&self, command: Option<&str>, asked: &EventRef) -> Option<&'static str> {
-        let mut running = self.observed.commands.iter();
-        let is_running =
-            command.is_some_and(|command| running.any(|it| it.is_for(command, asked.at)));
+        let command = command?;
+        // A command inside the longer one of another call runs for that call.
+        let calls = self.state.calls.iter().filter_map(|call| call.command.as_deref());
+        let asked_for = self.state.approvals.iter().filter_map(|it| it.command.as_deref());
+        let is_around = |other: &&str| other.len() > command.len() && other.contains(command);
+        let around: Vec<&str> = calls.chain(asked_for).filter(is_around).collect();
+        let is_running = self.observed.commands.iter().any(|running| {
+            let is_for = |command: &str| running.is_for(command, asked.at);
+            is_for(command) && !around.iter().any(|other| is_for(other))
+        });
         is_running.then_some("its command runs, so it was allowed")
     }
 

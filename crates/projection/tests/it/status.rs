@@ -259,7 +259,8 @@ fn approval_is_given_once_its_command_runs() {
     };
     let running = |case: Case, words: &[&str], secs: i64| {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let commands = vec![RunningCommand { words, started_at: case.later(secs) }];
+        let started_at = case.later(secs);
+        let commands = vec![RunningCommand { words, is_cut: false, started_at }];
         let observed = ProcessEvidence { commands, ..case.observed };
         Case { observed, ..case }.verdict(20).status
     };
@@ -268,14 +269,25 @@ fn approval_is_given_once_its_command_runs() {
     assert_eq!(running(asks(make), &["/bin/bash", "-lc", make], 5), Status::Running);
     assert_eq!(running(asks(make), &["/bin/bash", "-c", &wrapped], 5), Status::Running);
     assert_eq!(running(asks("make 'a b'"), &["make", "a b"], 5), Status::Running);
-    // Another command, a word that only has it inside, and one that runs since before.
+    let grouped = format!("{{ {make}; }}; __code=$?; exit $__code;");
+    assert_eq!(running(asks(make), &["/bin/bash", "-c", &grouped], 5), Status::Running);
+    // Another command, a word that only has it inside, one of several commands in a line, fewer or
+    // more words, and one that runs since before.
     for (command, words, secs) in [
-        (make, ["/bin/bash", "-c", "ls"], 5),
-        ("ls", ["/bin/bash", "-c", "false"], 5),
-        (make, ["/bin/bash", "-c", make], -60),
+        (make, &["/bin/bash", "-c", "ls"] as &[&str], 5),
+        ("ls", &["/bin/bash", "-c", "false"], 5),
+        ("ls", &["/bin/bash", "-c", "cd x && ls -l"], 5),
+        ("ls", &["/bin/bash", "-c", "sleep 9; ls; sleep 9"], 5),
+        ("make 'a b' c", &["make", "a b"], 5),
+        ("make", &["make", "a b"], 5),
+        (make, &["/bin/bash", "-c", make], -60),
     ] {
-        assert_eq!(running(asks(command), &words, secs), Status::WaitingApproval, "{words:?}");
+        assert_eq!(running(asks(command), words, secs), Status::WaitingApproval, "{words:?}");
     }
+    // A line of the script of another call, which needs no approval.
+    let script = "npm test\nls\nnpm run lint";
+    let beside = asks("ls").call("Bash", json!({"command": script}));
+    assert_eq!(running(beside, &["/bin/bash", "-c", script], 5), Status::WaitingApproval);
 }
 
 #[test]
