@@ -257,11 +257,11 @@ impl CaptureWorker {
         let asked = stop.clone();
         self.control.interrupt_with(edition, move || asked.request_stop());
         let CaptureWorker { recorder, last_failure, .. } = self;
-        let bus = recorder.context.bus.clone();
-        let mut import = Import::of_agents((recorder.context.clock)(), move |message| {
+        let DaemonContext { bus, clock, import, journal, .. } = recorder.context.clone();
+        import.begin(Import::of_agents(clock(), move |message| {
             // A bus without room only misses the progress of the import.
             let _ = bus.publish(message);
-        });
+        }));
         let read = std::thread::scope(|scope| {
             // A thread cannot raise its priority again, so history gets a thread of its own.
             let thread = std::thread::Builder::new().name("history".to_owned());
@@ -272,7 +272,8 @@ impl CaptureWorker {
                     // Called from inside a slice: a slice of a large file takes long enough for the
                     // user to wonder.
                     let tell = &mut |progress: &capture::IngestProgress| {
-                        if let Some(backlog) = import.progress(progress) {
+                        let backlog = import.with(|import| import.progress(progress)).flatten();
+                        if let Some(backlog) = backlog {
                             recorder.report_backlog(backlog);
                         }
                     };
@@ -282,7 +283,7 @@ impl CaptureWorker {
                         recorder.recover();
                     }
                     recorder.report_waiting(&ingest.guard);
-                    import.finish_slice(caught.slice);
+                    import.with(|import| import.finish_slice(caught.slice));
                     // Between slices, so that subscribers see recent events long before all of
                     // history is read.
                     recorder.publish_slice(&caught, &stop);
@@ -301,17 +302,18 @@ impl CaptureWorker {
         // Also after an error: a backlog left in the health file would look like progress.
         self.recorder.context.health.set_backlog(None);
         match &read {
-            // Interrupted: the next round continues the import.
-            Ok(()) if stop.is_asked() => {}
+            // The next round begins another import with the rest.
+            Ok(()) if stop.is_asked() => import.interrupt(),
             Ok(()) => {
-                if let Some((events, took)) = import.complete() {
+                if let Some((events, took)) = import.with(|import| import.recorded()).flatten() {
                     // The user sees only the end of an import that was long enough to notice.
                     let (echo, secs) = (took >= QUICK, took.as_secs());
                     let words = format!("history is read: {events} events, {secs} s");
                     tracing::info!(target: part::CAPTURE, echo, "{words}");
                 }
+                import.finish_reading(journal.current().tail()?);
             }
-            Err(error) => import.fail_with(&error.to_string()),
+            Err(error) => import.fail_reading(&error.to_string()),
         }
         read
     }

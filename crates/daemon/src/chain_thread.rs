@@ -16,14 +16,15 @@ use supervise::{DaemonTask, EnqueueError, RunEvent, Supervisor, TaskRun, fill_pl
 
 use crate::context::DaemonContext;
 use crate::health::Health;
+use crate::history_import::{HistoryImport, note_segment_output};
 use crate::log::part;
 use crate::threads::{ExitGuard, lower_priority};
 use segments::Dream;
-use segments::SegmentKey;
 use segments::Zone;
 use segments::{
     Chain, ChainError, ChainFlow, ChainRuntime, HandlerEvent, HandlerTarget, REVISION, TaskError,
 };
+use segments::{SegmentKey, SegmentOutput};
 
 /// How often the journal is read while no message comes, more and more rarely while it has nothing
 /// new. An epoch ends after minutes of silence, so these seconds delay nothing that matters.
@@ -78,6 +79,7 @@ impl ChainThread {
             listener: Arc::clone(&listener),
             clock: context.clock,
             host: host_name(),
+            import: context.import.clone(),
             woken,
             runs: HashMap::new(),
         };
@@ -114,7 +116,7 @@ pub enum ChainThreadError {
 
 fn run(context: &DaemonContext, mut runtime: DaemonRuntime) {
     lower_priority();
-    let DaemonContext { journal, zone, health, .. } = context;
+    let DaemonContext { journal, zone, health, import, .. } = context;
     let clock = context.clock;
     let mut inbox = Inbox { listener: Arc::clone(&runtime.listener), pending: None };
     let mut is_recovered = false;
@@ -132,6 +134,7 @@ fn run(context: &DaemonContext, mut runtime: DaemonRuntime) {
         if let Err(error) = followed {
             health.set_part("chain", "failing");
             let error = error.to_string();
+            import.fail_writing(&error);
             // The same failure is logged once.
             if last_failure.as_ref() != Some(&error) {
                 tracing::error!(target: part::CHAIN, "segments wait: {error}");
@@ -144,6 +147,7 @@ fn run(context: &DaemonContext, mut runtime: DaemonRuntime) {
             is_recovered = false;
         }
     }
+    import.interrupt();
     health.set_part("chain", "stopped");
 }
 
@@ -184,6 +188,7 @@ fn follow(
         if chain.process_page(&page, clock(), runtime)? == ChainFlow::Stop {
             return Ok(());
         }
+        runtime.import.note_written(chain.position()?);
         // Waits longer and longer while nothing happens; any message ends the wait.
         let mut limit = rest;
         rest = (rest * 2).min(LOOK_EVERY_MAX);
@@ -256,6 +261,7 @@ struct DaemonRuntime {
     listener: Arc<Listener>,
     clock: fn() -> Time,
     host: String,
+    import: HistoryImport,
     woken: Receiver<()>,
     /// Runs of handlers whose ends the chain has not asked for yet.
     runs: HashMap<String, TaskRun>,
@@ -425,6 +431,10 @@ impl ChainRuntime for DaemonRuntime {
         self.supervisor.enqueue(task).map(drop).map_err(enqueue_error)
     }
 
+    fn note_history(&mut self, key: &SegmentKey, output: SegmentOutput, is_new: bool) {
+        self.import.with(|import| note_segment_output(import, key, output, is_new));
+    }
+
     fn has_replacement(&self, dream: &Dream) -> bool {
         self.replacement(dream).is_some()
     }
@@ -498,6 +508,7 @@ mod tests {
             is_stopping: Arc::default(),
             clock,
             host: "dev".to_owned(),
+            import: HistoryImport::default(),
             woken: mpsc::sync_channel(1).1,
             runs: HashMap::new(),
         };

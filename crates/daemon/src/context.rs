@@ -8,6 +8,7 @@ use ingest::HookQueue;
 use segments::Zone;
 
 use crate::health::Health;
+use crate::history_import::HistoryImport;
 use crate::journal_handle::JournalHandle;
 use crate::status::StatusService;
 
@@ -26,4 +27,6 @@ pub(crate) struct DaemonContext {
     pub status: Arc<StatusService>,
     /// Messages of hooks and exported facts, on their way to capture.
     pub hook_queue: HookQueue,
+    /// The account of history that is being read.
+    pub import: HistoryImport,
 }

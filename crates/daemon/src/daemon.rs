@@ -24,6 +24,7 @@ use crate::capture_thread::CaptureThread;
 use crate::chain_thread::{ChainThread, ChainThreadError};
 use crate::context::DaemonContext;
 use crate::health::Health;
+use crate::history_import::HistoryImport;
 use crate::instance::{Instance, InstanceError, socket};
 use crate::journal_handle::JournalHandle;
 use crate::log::{DaemonLog, Echo, LogFilter, part};
@@ -214,8 +215,17 @@ impl Daemon {
         let hook_queue = open_hook_queue(&folder);
         let health = open_health(&folder);
         let zone = Zone::system();
-        let context =
-            DaemonContext { journal, environment, clock, zone, bus, health, status, hook_queue };
+        let context = DaemonContext {
+            journal,
+            environment,
+            clock,
+            zone,
+            bus,
+            health,
+            status,
+            hook_queue,
+            import: HistoryImport::default(),
+        };
 
         // Capture before the listener of hooks: it empties the queue that the listener fills.
         let guard = handle.exit_guard(CriticalPart::Capture);

@@ -20,8 +20,10 @@ pub enum Stage {
     Initialization,
     /// They are read, and sessions are cut into epochs.
     Segmenting,
-    /// What they say is made searchable.
+    /// What they say is made searchable and written as text.
     Transcribing,
+    /// What was worth keeping of it is written.
+    Summarizing,
 }
 
 impl Stage {
@@ -30,16 +32,24 @@ impl Stage {
             Stage::Initialization => "initialization",
             Stage::Segmenting => "segmenting",
             Stage::Transcribing => "transcribing",
+            Stage::Summarizing => "summarizing",
         }
     }
 }
 
-/// An account of one reading of history. It publishes nothing until an event is read.
+/// Names of segments and files in a message of the end. The counts are exact beyond it; who wants the
+/// rest of the names finds the folders.
+const NAMES_MAX: usize = 1_000;
+
+/// An account of one reading of history. It publishes nothing until an event is read. What was
+/// announced gets one end: dropped without one, it was interrupted.
 pub struct Import {
     tell: Box<dyn FnMut(Message) + Send>,
     id: String,
     source: Source,
     begun: Instant,
+    /// The stage it is at, and each stage once in the order in which they began.
+    stage: Stage,
     stages: Vec<Stage>,
     stage_begun: Instant,
     is_told: bool,
@@ -50,6 +60,53 @@ pub struct Import {
     bytes: u64,
     events: u64,
     span: Option<(Time, Time)>,
+    outputs: Outputs,
+}
+
+/// The segments that history was cut into, and their files.
+#[derive(Default)]
+struct Outputs {
+    segments: Vec<String>,
+    /// The segment that was told of last; the files of a segment come one behind the other.
+    last: Option<String>,
+    segments_total: u64,
+    files: Vec<String>,
+    files_new: u64,
+    /// The one stream of all segments; `None` beside several.
+    stream: Option<String>,
+}
+
+/// A file of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Output<'a> {
+    pub stage: Stage,
+    pub stream: &'a str,
+    /// The folder of the segment, as seen from the journal.
+    pub segment: &'a str,
+    pub file: &'a str,
+    /// It was written now.
+    pub is_new: bool,
+}
+
+impl Outputs {
+    fn add(&mut self, output: Output<'_>) {
+        let Output { stream, segment, file, is_new, .. } = output;
+        if self.last.as_deref() != Some(segment) {
+            self.stream = match self.segments_total {
+                0 => Some(stream.to_owned()),
+                _ => self.stream.take().filter(|only| only == stream),
+            };
+            self.segments_total += 1;
+            self.last = Some(segment.to_owned());
+            if self.segments.len() < NAMES_MAX {
+                self.segments.push(segment.to_owned());
+            }
+        }
+        self.files_new += u64::from(is_new);
+        if self.files.len() < NAMES_MAX {
+            self.files.push(format!("{segment}/{file}"));
+        }
+    }
 }
 
 /// What a part of it brought.
@@ -94,6 +151,7 @@ impl Import {
             id: (now.nanos() / 1_000_000).to_string(),
             source,
             begun,
+            stage: Stage::Initialization,
             stages: vec![Stage::Initialization],
             stage_begun: begun,
             is_told: false,
@@ -103,15 +161,32 @@ impl Import {
             bytes: 0,
             events: 0,
             span: None,
+            outputs: Outputs::default(),
         }
     }
 
-    /// Goes on to a stage, unless it is at it.
+    /// Goes on to a stage, unless it is at it. Segments are written while others are still read, so a
+    /// stage may come again.
     pub fn enter_stage(&mut self, stage: Stage) {
-        if self.stage() != stage {
-            self.stages.push(stage);
-            self.stage_begun = Instant::now();
+        if self.stage == stage {
+            return;
         }
+        (self.stage, self.stage_begun) = (stage, Instant::now());
+        if !self.stages.contains(&stage) {
+            self.stages.push(stage);
+        }
+    }
+
+    /// Takes note of a file of a segment.
+    pub fn note_output(&mut self, output: Output<'_>) {
+        self.enter_stage(output.stage);
+        self.outputs.add(output);
+        self.note_done(self.outputs.segments_total, None);
+    }
+
+    /// What was recorded so far and the time since the begin; `None` while nothing is announced.
+    pub fn recorded(&self) -> Option<(u64, Duration)> {
+        self.is_told.then(|| (self.events, self.begun.elapsed()))
     }
 
     /// Takes how far the present slice has got; now and then, what to tell of it.
@@ -164,38 +239,47 @@ impl Import {
         };
     }
 
-    /// Everything is read; how much that was, unless it was nothing.
-    pub fn complete(mut self) -> Option<(u64, Duration)> {
+    /// Everything is read and written.
+    pub fn complete(mut self) {
         if !self.is_told {
-            return None;
+            return;
         }
         let dates = self.span.map(|(from, to)| [format_date(from), format_date(to)]);
         let stages: Vec<&str> = self.stages.iter().map(|stage| stage.stage_name()).collect();
-        let draft = self.new_message("completed").with("stage", self.stage().stage_name());
+        let draft = self.new_message("completed").with("stage", self.stage.stage_name());
         let draft = draft
             .with("duration_ms", self.begun.elapsed().as_millis() as u64)
             .with("stages_run", stages)
-            // The registry lists these fields for imports of other programs; here they are empty.
-            .with("segments", [(); 0])
-            .with("stream", ())
-            .with("total_files_created", 0)
-            .with("output_files", [(); 0])
+            .with("segments", &self.outputs.segments)
+            .with("stream", &self.outputs.stream)
+            .with("total_files_created", self.outputs.files_new)
+            .with("output_files", &self.outputs.files)
             .with("entries_written", self.events)
             .with("date_range", dates);
-        self.publish_idle();
-        self.publish_draft(draft);
-        Some((self.events, self.begun.elapsed()))
+        self.publish_end(draft);
     }
 
     /// It could not go on.
     pub fn fail_with(mut self, error: &str) {
-        if self.is_told {
-            self.publish_idle();
-            let draft = self.new_message("error").with("stage", self.stage().stage_name());
-            let millis = self.begun.elapsed().as_millis() as u64;
-            let draft = draft.with("error", error).with("duration_ms", millis);
-            self.publish_draft(draft.with("partial_outputs", [(); 0]));
+        self.publish_failure(error);
+    }
+
+    fn publish_failure(&mut self, error: &str) {
+        if !self.is_told {
+            return;
         }
+        let draft = self.new_message("error").with("stage", self.stage.stage_name());
+        let millis = self.begun.elapsed().as_millis() as u64;
+        let draft = draft.with("error", error).with("duration_ms", millis);
+        let draft = draft.with("partial_outputs", &self.outputs.files);
+        self.publish_end(draft);
+    }
+
+    fn publish_end(&mut self, end: Draft) {
+        self.publish_idle();
+        self.publish_draft(end);
+        // Nothing is left to tell when it is dropped.
+        self.is_told = false;
     }
 
     fn announce(&mut self) {
@@ -210,7 +294,7 @@ impl Import {
             .with("facet", ())
             .with("setting", ())
             .with("options", serde_json::Map::new())
-            .with("stage", self.stage().stage_name())
+            .with("stage", self.stage.stage_name())
             .with("stream", ());
         self.publish_draft(draft);
     }
@@ -231,7 +315,7 @@ impl Import {
 
     fn status_of(&self, items: u64, of: Option<u64>) -> Draft {
         self.new_message("status")
-            .with("stage", self.stage().stage_name())
+            .with("stage", self.stage.stage_name())
             .with("elapsed_ms", self.begun.elapsed().as_millis() as u64)
             .with("stage_elapsed_ms", self.stage_begun.elapsed().as_millis() as u64)
             .with("items_processed", items)
@@ -239,10 +323,6 @@ impl Import {
             .with("earliest_date", self.span.map(|(from, _)| format_date(from)))
             .with("latest_date", self.span.map(|(_, to)| format_date(to)))
             .with("source_type", self.source.kind)
-    }
-
-    fn stage(&self) -> Stage {
-        self.stages.last().copied().unwrap_or(Stage::Initialization)
     }
 
     fn new_message(&self, event: &str) -> Draft {
@@ -254,6 +334,12 @@ impl Import {
         if let Ok(message) = draft.with("rev", REV).build() {
             (self.tell)(message);
         }
+    }
+}
+
+impl Drop for Import {
+    fn drop(&mut self) {
+        self.publish_failure("interrupted; the rest is read the next time");
     }
 }
 
@@ -303,13 +389,43 @@ mod tests {
                 span: span(1_739_340_800_000, first),
                 ..Slice::default()
             });
-            assert_eq!(import.complete().map(|(events, _)| events), Some(10));
+            assert_eq!(import.recorded().map(|(events, _)| events), Some(10));
+            for (segment, stage, file) in [
+                ("20250212/codex/080000_5", Stage::Transcribing, "transcript.jsonl"),
+                ("20250212/codex/080000_5", Stage::Summarizing, "digest.jsonl"),
+                ("20250214/codex/080000_5", Stage::Transcribing, "transcript.jsonl"),
+            ] {
+                let is_new = stage == Stage::Transcribing;
+                import.note_output(Output { stage, stream: "codex", segment, file, is_new });
+            }
+            import.complete();
         });
         let events: Vec<&str> = told.iter().filter_map(|told| told["event"].as_str()).collect();
         assert_eq!(events, ["started", "completed"]);
         assert_eq!((&told[1]["import_id"], &told[1]["entries_written"]), (&"2".into(), &10.into()));
         assert_eq!(told[1]["date_range"], serde_json::json!(["20250212", "20250214"]));
-        assert_eq!(told[1]["stages_run"], serde_json::json!(["initialization", "segmenting"]));
+        let stages = ["initialization", "segmenting", "transcribing", "summarizing"];
+        assert_eq!(told[1]["stages_run"], serde_json::json!(stages));
+        let segments = ["20250212/codex/080000_5", "20250214/codex/080000_5"];
+        assert_eq!(told[1]["segments"], serde_json::json!(segments));
+        assert_eq!((&told[1]["stream"], &told[1]["stage"]), (&"codex".into(), &stages[2].into()));
+        assert_eq!(
+            (&told[1]["total_files_created"], told[1]["output_files"].as_array().map(Vec::len)),
+            (&2.into(), Some(3))
+        );
+    }
+
+    #[test]
+    fn dropped_import_has_one_end() {
+        let told = published_by(|tell| {
+            let tell = move |message| tell.send(message).expect("it is heard");
+            let mut import = Import::from_file("a", "events", Time::from_millis(1), tell);
+            let (stage, stream) = (Stage::Transcribing, "codex");
+            import.note_output(Output { stage, stream, segment: "s", file: "f", is_new: true });
+        });
+        let events: Vec<&str> = told.iter().filter_map(|told| told["event"].as_str()).collect();
+        assert_eq!(events, ["started", "error"]);
+        assert_eq!(told[1]["partial_outputs"], serde_json::json!(["s/f"]));
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod repair; // a damaged or lost journal, from its originals
 pub use hook_ingest::{HookIngest, store_queue};
 pub use hook_listener::HookListener;
 pub use hook_queue::HookQueue;
-pub use import::{Import, Slice, Stage};
+pub use import::{Import, Output, Slice, Stage};
 pub use ingest::{Caught, Ingest, IngestError, Ingested};
 pub use policy::{CaptureRules, RecordingPolicy, Retention};
 pub use recorder::remove_originals;

@@ -30,7 +30,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::dream::{self, Dream};
-use crate::segment::{Segment, SegmentError, SegmentKey, folder_of, forget_deleted, write_durably};
+use crate::segment::{
+    Segment, SegmentError, SegmentKey, SegmentOutput, folder_of, forget_deleted, write_durably,
+};
 use crate::zone::Zone;
 use calendar::Calendar;
 use event_log::EventLogs;
@@ -108,6 +110,9 @@ pub trait ChainRuntime {
 
     /// Queues a dream. A queued dream survives a crash.
     fn queue_dream(&mut self, dream: &Dream) -> Result<(), TaskError>;
+
+    /// Takes note of a file of an epoch that came as history, and whether it was written now.
+    fn note_history(&mut self, key: &SegmentKey, output: SegmentOutput, is_new: bool);
 
     /// Returns whether the user has a command of their own for this dream. The files that such a
     /// command leaves are unknown.
@@ -291,7 +296,8 @@ impl Chain {
         self.logs.unplaced + self.refused
     }
 
-    fn position(&self) -> Result<u64, ChainError> {
+    /// Returns the next position of the journal that the chain reads.
+    pub fn position(&self) -> Result<u64, ChainError> {
         Ok(self.journal.consumer(CONSUMER)? + 1)
     }
 
@@ -668,15 +674,9 @@ impl Chain {
             session => session?,
         };
         let Some(chronicle) = self.chronicle_of(&session)? else { return Ok(None) };
-        // A second report of the same end closes no epoch, so no chapter ends at its `seq`.
-        let is_it = |chapter: &projection::Chapter<'_>| {
-            chapter.epoch.to_seq == seq && chapter.epoch.closed.is_some()
-        };
-        let Some(chapter) = chronicle.chapters().find(is_it) else { return Ok(None) };
-        match Segment::claim(&self.journal, &session, chapter.epoch, &self.zone) {
-            Err(SegmentError::Deleted(_)) => Ok(None),
-            segment => Ok(Some((segment?, chronicle))),
-        }
+        let segment =
+            Segment::claim_closed_by(&self.journal, &session, &chronicle, seq, &self.zone)?;
+        Ok(segment.map(|segment| (segment, chronicle)))
     }
 
     /// Returns the current chronicle of a session. The epochs of one session of history arrive one

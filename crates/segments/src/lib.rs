@@ -19,7 +19,7 @@ pub use chain::{
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use dream::{Dream, DreamError, DreamEvent};
 pub use segment::{
-    DigestSummary, Segment, SegmentError, SegmentKey, SegmentMeta, TranscriptStats,
+    DigestSummary, Segment, SegmentError, SegmentKey, SegmentMeta, SegmentOutput, TranscriptStats,
     forget_segments, write_atomic, write_durably,
 };
 pub use supervise::Day;

@@ -13,14 +13,15 @@ mod output; // transcript and digest, rebuilt from the journal
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use event::SessionId;
-use journal::{Journal, ReadError, SessionInfo};
-use projection::Epoch;
+use event::{Kind, SessionId};
+use journal::{Journal, ReadError, Selection, SessionInfo};
+use projection::{Chapter, Chronicle, Epoch};
 use serde::{Deserialize, Serialize};
+use views::chronicle_if_exists;
 
 use crate::day_digest::project_of;
 use crate::zone::Zone;
-use folder::{folders_in, make_folder};
+use folder::{folders_in, make_folder, write_contested};
 use supervise::Day;
 
 pub(crate) use folder::{folder_of, is_folder};
@@ -29,7 +30,7 @@ pub(crate) use forget::forget_deleted;
 pub use forget::forget_segments;
 pub use key::SegmentKey;
 pub(crate) use lock::SegmentLock;
-pub use output::{DigestSummary, TranscriptStats};
+pub use output::{DigestSummary, SegmentOutput, TranscriptStats};
 
 const META: &str = "segment.json";
 
@@ -117,14 +118,14 @@ impl Segment {
             };
             // The name may be taken by an epoch of another session of the same second.
             match FolderOwner::read_owner(&folder)? {
-                FolderOwner::Unclaimed => write_atomic(&folder, META, &json_line(&meta))?,
+                FolderOwner::Unclaimed => write_contested(&folder, META, &json_line(&meta))?,
                 FolderOwner::Epoch(there) if *there == meta && has_meta(&folder)? => {}
                 // The same epoch, but `segment.json` is damaged or its range or project is out of
                 // date. The journal is right.
                 FolderOwner::Epoch(there)
                     if (&there.session_id, there.epoch) == (&meta.session_id, meta.epoch) =>
                 {
-                    write_atomic(&folder, META, &json_line(&meta))?;
+                    write_contested(&folder, META, &json_line(&meta))?;
                 }
                 // A folder of another epoch, or one with files of the user, is left alone.
                 FolderOwner::Epoch(_) | FolderOwner::Unknown => {
@@ -136,6 +137,49 @@ impl Segment {
         }
         // Every name was taken.
         Err(SegmentError::NotAFolder { path: root.join(key.path()) })
+    }
+
+    /// Returns the segment of the epoch that an event closes. Returns `None` if the event reports the
+    /// same end a second time, or if the session is deleted.
+    pub(crate) fn claim_closed_by(
+        journal: &Journal,
+        session: &SessionInfo,
+        chronicle: &Chronicle,
+        seq: u64,
+        zone: &Zone,
+    ) -> Result<Option<Segment>, SegmentError> {
+        // A second report of the same end closes no epoch, so no chapter ends at its `seq`.
+        let is_it =
+            |chapter: &Chapter<'_>| chapter.epoch.to_seq == seq && chapter.epoch.closed.is_some();
+        let Some(chapter) = chronicle.chapters().find(is_it) else { return Ok(None) };
+        match Segment::claim(journal, session, chapter.epoch, zone) {
+            Err(SegmentError::Deleted(_)) => Ok(None),
+            segment => segment.map(Some),
+        }
+    }
+
+    /// Writes the files of every closed epoch of a session in this process, as far as they are not
+    /// up to date, and tells of each. Inherited epochs of a fork are the segments of its origin.
+    pub fn write_session(
+        journal: &Journal,
+        session: &SessionId,
+        zone: &Zone,
+        tell: &mut dyn FnMut(&SegmentKey, SegmentOutput, bool),
+    ) -> Result<(), SegmentError> {
+        let Some(chronicle) = chronicle_if_exists(journal, session)? else { return Ok(()) };
+        let info = journal.stat(session)?;
+        let kinds = [Kind::EpochClosed].into();
+        for event in journal.events(session, Selection { kinds, ..Selection::all() })? {
+            let event = event?;
+            if event.fork_origin().is_some() {
+                continue;
+            }
+            let segment = Segment::claim_closed_by(journal, &info, &chronicle, event.seq, zone)?;
+            if let Some(segment) = segment {
+                segment.write_outputs(&chronicle, journal, tell)?;
+            }
+        }
+        Ok(())
     }
 
     /// Opens the segment in a folder.

@@ -8,7 +8,9 @@
 mod export; // sessions to lines
 mod import; // lines to sessions
 
-use event::SessionId;
+use std::collections::BTreeSet;
+
+use event::{SessionId, Time};
 use journal::Ancestry;
 use serde::{Deserialize, Serialize};
 
@@ -30,13 +32,29 @@ pub enum Extent {
 }
 
 /// What an import did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Imported {
     pub sessions: u64,
     pub events: u64,
     /// Events that were there before.
     pub already_recorded: u64,
     pub artifacts: u64,
+    /// The sessions that have new events.
+    #[serde(skip)]
+    pub changed: BTreeSet<SessionId>,
+    /// The times of the oldest and the newest new event.
+    #[serde(skip)]
+    pub span: Option<(Time, Time)>,
+}
+
+impl Imported {
+    /// Counts a new event.
+    pub fn count_new(&mut self, session_id: SessionId, created_at: Time) {
+        self.events += 1;
+        self.changed.insert(session_id);
+        let (oldest, newest) = self.span.unwrap_or((created_at, created_at));
+        self.span = Some((oldest.min(created_at), newest.max(created_at)));
+    }
 }
 
 /// A bundle could not be written or taken in. Nothing of it is in the journal then.

@@ -6,11 +6,13 @@ use std::io::{BufRead, BufReader, Cursor, Read, stdin};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use daemon::note_segment_output;
 use event::{Draft, EventId, SessionId, Time};
 use ingest::{Import as Account, Slice, Stage};
 use journal::{
     AppendOutcome, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, StoreKind,
 };
+use segments::{Segment, Zone};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use session::Imported;
@@ -74,7 +76,8 @@ impl ImportArgs {
                 return Err(error);
             }
         };
-        account.finish_slice(Slice { sources: 1, events: imported.events, ..Slice::default() });
+        let Imported { events, span, .. } = imported;
+        account.finish_slice(Slice { sources: 1, events, span, ..Slice::default() });
         account.complete();
         let report = ImportReport { format, imported };
         print_report(&report, output)?;
@@ -104,7 +107,7 @@ impl ImportArgs {
     }
 }
 
-/// Imports everything and indexes it for search.
+/// Imports everything, indexes it for search, and writes the segments of the epochs that are over.
 fn import_all(
     journal: &Journal,
     input: &mut dyn BufRead,
@@ -122,6 +125,12 @@ fn import_all(
     while let Some(position) = journal.index()? {
         account.note_done(position, None);
         output.progress(|| format!("indexed up to event {position}"));
+    }
+    let zone = Zone::system();
+    for session in &imported.changed {
+        Segment::write_session(journal, session, &zone, &mut |key, output, is_new| {
+            note_segment_output(account, key, output, is_new);
+        })?;
     }
     Ok(imported)
 }
@@ -210,16 +219,18 @@ fn append_waiting(
     imported: &mut Imported,
 ) -> Result<(), CliError> {
     let mut batch = Batch::observed();
+    let mut named = Vec::new();
     for (draft, seq) in waiting.drain(..) {
+        named.push((draft.session_id.clone(), draft.created_at));
         batch = match seq {
             // With its number an event has to be the next of its session.
             Some(seq) => batch.with_numbered(draft, seq),
             None => batch.with(draft),
         };
     }
-    for appended in journal.append(batch)?.events {
+    for ((session, at), appended) in named.into_iter().zip(journal.append(batch)?.events) {
         match appended.outcome {
-            AppendOutcome::Recorded => imported.events += 1,
+            AppendOutcome::Recorded => imported.count_new(session, at),
             // The same event again, as from a corrected file.
             AppendOutcome::AlreadyRecorded { .. } | AppendOutcome::Ignored => {
                 imported.already_recorded += 1;
@@ -233,7 +244,7 @@ fn print_report(report: &ImportReport, output: &mut CliOutput) -> Result<(), Cli
     if output.json() {
         return output.json_line(report);
     }
-    let Imported { sessions, events, already_recorded, artifacts } = report.imported;
+    let Imported { sessions, events, already_recorded, artifacts, .. } = report.imported;
     output.line(format!("{events} events of {sessions} sessions recorded"))?;
     if already_recorded > 0 {
         output.line(format!("{already_recorded} were already recorded"))?;

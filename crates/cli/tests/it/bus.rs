@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use testkit::{ProgramOutput, RunningProgram, World};
+use testkit::{ProgramOutput, RunningProgram, Transcripts, World};
 
+use crate::ingest::{ingest, reading};
 use crate::{empty, import};
 
 /// A bus of the journal's own, once it listens.
@@ -375,6 +376,41 @@ fn import_publishes_progress() {
     let stages = ["initialization", "segmenting", "transcribing"];
     assert_eq!(told[1]["stages_run"], json!(stages));
     assert_eq!(told[3]["stage"], "segmenting");
+}
+
+#[test]
+fn import_tells_segments_and_files() {
+    let transcripts = Transcripts::make("1mb", 53, "0.6");
+    transcripts.age();
+    let source = reading(&transcripts);
+    ingest(&source);
+    let listed = crate::json(&source.run(&["--json", "sessions", "--limit", "1"])).remove(0);
+    let session = &listed["items"][0]["id"];
+    let bundle = source.run(&["export", session.as_str().unwrap()]).stdout;
+    let world = empty();
+    assert_eq!(import(&world, "").code, Some(0));
+    let _bus = serve(&world);
+    let mut listener = listen(&world, &["--tract", "importer"]);
+    assert_eq!(import(&world, &bundle).code, Some(0));
+    let told = std::iter::from_fn(|| listener.line());
+    let mut told = told.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let completed = told.find(|told| told["event"] != "started").unwrap();
+    let stages = ["initialization", "segmenting", "transcribing", "summarizing"];
+    assert_eq!(completed["stages_run"], json!(stages), "{completed}");
+    let segments = completed["segments"].as_array().unwrap();
+    let files = completed["output_files"].as_array().unwrap();
+    assert!(!segments.is_empty(), "{completed}");
+    assert_eq!(
+        (files.len(), &completed["total_files_created"]),
+        (2 * segments.len(), &json!(files.len()))
+    );
+    let folder = world.home().join(".local/share/hansard");
+    for file in files {
+        assert!(folder.join(file.as_str().unwrap()).is_file(), "{file}");
+    }
+    let stream = segments[0].as_str().unwrap().split('/').nth(1).unwrap();
+    assert_eq!(completed["stream"], stream);
+    assert!(completed["date_range"].is_array(), "{completed}");
 }
 
 #[test]

@@ -153,9 +153,25 @@ fn history_progress_is_published() {
     let transcripts = Transcripts::make("1mb", 52, "0.6");
     transcripts.age();
     let world = reading(&transcripts);
+    let mut listener = world.start(&["bus", "listen", "--tract", "importer"]);
     let daemon = up(&world);
     wait_for_log(&world, "MB of history are read");
     wait_for_log(&world, "history is read: ");
+    let told = std::iter::from_fn(|| listener.line());
+    let mut told = told.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let is_end = |told: &Value| told["event"] == "completed" || told["event"] == "error";
+    let end = told.find(is_end).unwrap();
+    let stages = ["initialization", "segmenting", "summarizing", "transcribing"];
+    let mut run: Vec<&str> =
+        end["stages_run"].as_array().unwrap().iter().map(|stage| stage.as_str().unwrap()).collect();
+    // Sorted: segments are written beside the reading.
+    run.sort_unstable();
+    assert_eq!(run, stages, "{end}");
+    let segments = end["segments"].as_array().unwrap();
+    let files = end["output_files"].as_array().unwrap();
+    assert_eq!((segments.is_empty(), files.len()), (false, 2 * segments.len()), "{end}");
+    let journal = world.home().join(".local/share/hansard");
+    assert!(files.iter().all(|file| journal.join(file.as_str().unwrap()).is_file()), "{end}");
     assert_eq!(daemon.terminate().code, Some(0));
 }
 

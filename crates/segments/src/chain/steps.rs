@@ -137,7 +137,9 @@ impl Chain {
         chronicle: &Chronicle,
         runtime: &mut dyn ChainRuntime,
     ) -> Result<(), ChainError> {
-        segment.write_outputs(chronicle, &self.journal)?;
+        segment.write_outputs(chronicle, &self.journal, &mut |key, output, is_new| {
+            runtime.note_history(key, output, is_new);
+        })?;
         let target = HandlerTarget::from_segment(segment, runtime.host());
         // `batch` tells subscribers and the chain itself that no dream of this segment follows.
         let observed = json!({"duration": 0, "batch": true});

@@ -114,16 +114,26 @@ pub fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Segm
 /// For data that can be rebuilt: after a power cut the old file may be back. That saves the sync of
 /// the folder.
 pub fn write_atomic(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
-    let (path, beside) = (folder.join(name), folder.join(format!(".{name}{HALF_WRITTEN}")));
+    replace_file(&folder.join(name), &folder.join(format!(".{name}{HALF_WRITTEN}")), bytes)
+}
+
+/// Replaces a file atomically that another process may replace at the same time, as the daemon and
+/// `hansard import` do with the files of a segment. Each process writes beside under its own name.
+pub(super) fn write_contested(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
+    let beside = format!(".{name}.{}{HALF_WRITTEN}", std::process::id());
+    replace_file(&folder.join(name), &folder.join(beside), bytes)
+}
+
+fn replace_file(path: &Path, beside: &Path, bytes: &[u8]) -> Result<(), SegmentError> {
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(beside)?;
         file.write_all(bytes)?;
         // Before the rename: otherwise a power cut could leave the new name with no contents.
         file.sync_data()?;
-        std::fs::rename(&beside, &path)
+        std::fs::rename(beside, path)
     };
-    write().map_err(|error| storage_error(&path, error))
+    write().map_err(|error| storage_error(path, error))
 }
 
 /// Makes creations, renames and removals in a folder durable.

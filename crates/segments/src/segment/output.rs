@@ -15,11 +15,29 @@ use serde::{Deserialize, Serialize};
 
 use event::Kind;
 
-use super::{Segment, SegmentError, SegmentLock, SegmentMeta, json_line, write_atomic};
+use super::{
+    Segment, SegmentError, SegmentKey, SegmentLock, SegmentMeta, json_line, write_contested,
+};
 use views::chronicle_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 const DIGEST: &str = "digest.jsonl";
+
+/// A file that is made of an epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SegmentOutput {
+    Transcript,
+    Digest,
+}
+
+impl SegmentOutput {
+    pub fn file_name(self) -> &'static str {
+        match self {
+            SegmentOutput::Transcript => TRANSCRIPT,
+            SegmentOutput::Digest => DIGEST,
+        }
+    }
+}
 
 /// Header of a transcript: counts and times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -77,18 +95,25 @@ impl Segment {
         }
     }
 
-    /// Writes both files, for a caller that has the chronicle of the session already.
-    pub fn write_outputs(
+    /// Writes both files, for a caller that has the chronicle of the session already. Tells of each
+    /// file, and whether it was written now.
+    pub(crate) fn write_outputs(
         &self,
         chronicle: &Chronicle,
         journal: &Journal,
+        tell: &mut dyn FnMut(&SegmentKey, SegmentOutput, bool),
     ) -> Result<(), SegmentError> {
-        if self.transcript_stats().is_none() {
+        let key = self.key();
+        let is_stale = self.transcript_stats().is_none();
+        if is_stale {
             self.write_transcript(chronicle, journal)?;
         }
-        if self.digest_summary().is_none() {
+        tell(&key, SegmentOutput::Transcript, is_stale);
+        let is_stale = self.digest_summary().is_none();
+        if is_stale {
             self.write_digest(chronicle, journal)?;
         }
+        tell(&key, SegmentOutput::Digest, is_stale);
         Ok(())
     }
 
@@ -185,7 +210,7 @@ impl Segment {
         lines.for_each(|line| bytes.extend(line));
         // Taken after the slow part: a deletion waits for the write, not for the folding of events.
         let _lock = SegmentLock::for_session(journal, &self.meta.session_id)?;
-        write_atomic(self.folder(), name, &bytes)?;
+        write_contested(self.folder(), name, &bytes)?;
         Ok(header.made)
     }
 }

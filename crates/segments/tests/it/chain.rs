@@ -10,7 +10,7 @@ use journal::ForkPolicy;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use segments::{
     Chain, ChainError, ChainFlow, ChainRuntime, Day, Dream, HandlerEvent, HandlerTarget, Segment,
-    TaskError, Zone,
+    SegmentKey, SegmentOutput, TaskError, Zone,
 };
 use serde_json::{Value, json};
 
@@ -36,6 +36,8 @@ pub(crate) struct TestRuntime<'a> {
     /// Handlers that have ended, well or badly.
     finished: Vec<String>,
     alarms: Vec<String>,
+    /// Files of history, and whether they were written.
+    history: Vec<(String, bool)>,
     /// The user has commands of their own for dreams.
     has_own_dreams: bool,
     /// Those commands are invalid.
@@ -63,6 +65,7 @@ impl<'a> TestRuntime<'a> {
             started: Vec::new(),
             finished: Vec::new(),
             alarms: Vec::new(),
+            history: Vec::new(),
             has_own_dreams: false,
             has_bad_dreams: false,
             is_full: false,
@@ -105,6 +108,11 @@ impl ChainRuntime for TestRuntime<'_> {
     }
 
     fn warn(&mut self, _words: &str) {}
+
+    fn note_history(&mut self, key: &SegmentKey, output: SegmentOutput, is_new: bool) {
+        let name = format!("{}/{}", key.path().display(), output.file_name());
+        self.history.push((name, is_new));
+    }
 
     fn alarm(&mut self, title: &str, words: &str) {
         self.count_call();

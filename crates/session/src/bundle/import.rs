@@ -33,7 +33,7 @@ pub fn import(journal: &Journal, bundle: &mut dyn BufRead) -> Result<Imported, B
             if known.is_some_and(|tail| event.seq <= tail) {
                 imported.already_recorded += 1;
             } else {
-                imported.events += 1;
+                imported.count_new(event.session_id.clone(), event.created_at);
                 batch = batch.with_numbered(event.draft, event.seq);
             }
         }
