@@ -6,6 +6,7 @@ the while. How the result is read is in docs/guide/status.md.
 """
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import tempfile
 import agents
 import alone
 import replay
+import results
 import scenarios
 from stage import Stage
 from terminal import NotSeen
@@ -33,17 +35,31 @@ def main():
     programs = {agent: agents.install(target / "live/agents", agent) for agent in arguments.agent}
     binary = arguments.program or build(target)
     offline.enter()
+    kept = results.Results(target / "live/results.jsonl")
     rows, lost = [], 0
-    for hooks in (False, True) if arguments.hooks is None else (arguments.hooks,):
-        for scenario in scenarios.SCENARIOS:
-            for agent in arguments.agent:
-                if wanted(arguments, scenario, agent):
-                    done, failure = run(binary, programs[agent], arguments.keep, hooks, scenario,
-                                        agent)
-                    rows += done
-                    lost += bool(failure)
-    print_table(rows)
-    return 1 if lost or any(row[-1].startswith("said") for row in rows) else 0
+    for agent, scenario, hooks in chosen_runs(arguments):
+        found, failure = run(binary, programs[agent], arguments.keep, hooks, scenario, agent, kept)
+        rows += found
+        lost += bool(failure)
+    if arguments.write:
+        results.write(kept.newest(), is_untold)
+    print(results.table_of(rows), end="")
+    return 1 if lost or any(row["verdict"].startswith("said") for row in rows) else 0
+
+
+def chosen_runs(arguments):
+    for _ in range(arguments.times):
+        for hooks in (False, True) if arguments.hooks is None else (arguments.hooks,):
+            for scenario in scenarios.SCENARIOS:
+                for agent in arguments.agent:
+                    if wanted(arguments, scenario, agent) and (agent.has_hooks or not hooks):
+                        yield agent, scenario, hooks
+
+
+def is_untold(row):
+    """Whether nothing tells a state without hooks."""
+    [agent] = [agent for agent in agents.AGENTS if agent.name == row["agent"]]
+    return not row["hooks"] and row["status"] in agent.untold
 
 
 def parse():
@@ -58,6 +74,10 @@ def parse():
                         help="only with, or only without, our hooks [default: both]")
     parser.add_argument("--keep", action="store_true",
                         help="leave homes and journals there, to look at them")
+    parser.add_argument("--times", type=int, default=1, metavar="N",
+                        help="how often each is run, 0 for none [default: 1]")
+    parser.add_argument("--write", action="store_true",
+                        help=f"write all results that are kept into {results.TABLE.name}")
     parser.add_argument("--program", type=pathlib.Path, metavar="PATH",
                         help="this hansard instead of one that is built first")
     arguments = parser.parse_args()
@@ -79,35 +99,31 @@ def wanted(arguments, scenario, agent):
         not arguments.scenario or scenario.__name__ in arguments.scenario)
 
 
-def run(binary, programs, keep, hooks, scenario, agent):
+def run(binary, programs, keep, hooks, scenario, agent, kept):
     """One scenario of one agent on a stage of its own."""
     # Not below the folder for temporary things: Codex refuses to work there.
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hansard-live-", dir=pathlib.Path.home()))
-    stage = Stage(binary, programs, folder, hooks, agent)
-    failure = None
+    load, failure = os.getloadavg()[0], None
     print(f"{agent.name} {agent.version}: {scenario.__name__}, {'with' if hooks else 'without'} hooks …",
           file=sys.stderr, flush=True)
+    stage = Stage(binary, programs, folder, hooks, agent)
     try:
         scenario(stage, stage.agent)
     except NotSeen as error:
-        failure = error
+        failure = str(error)
         print(f"  went another way: {error}", file=sys.stderr)
     finally:
         stage.close()
         if keep:
+            stage.asking.keep(folder / "said.jsonl")
             print(f"  kept in {folder}", file=sys.stderr)
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    seen = "files and hooks" if hooks else "files"
-    rows = [(agent.name, agent.version, seen, truth.what, truth.status, truth.verdict(stage.asking.said))
-            for truth in stage.truths]
-    return rows, failure
-
-
-def print_table(rows):
-    print("| agent | version | seen | what is so | status | verdict |\n|---|---|---|---|---|---|")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
+    moments = [(truth.what, truth.status, truth.verdict(stage.asking.said)) for truth in stage.truths]
+    for what, status, verdict in moments:
+        print(f"  {what}: {verdict}" if verdict == "right" else f"  {what}: {status}, {verdict}",
+              file=sys.stderr)
+    return kept.add(agent, hooks, scenario.__name__, moments, failure, load), failure
 
 
 def target_folder():

@@ -2,15 +2,20 @@
 Chat Completions, and Gemini's.
 
 Agents ask more than a person sees (titles, topics); only a request that offers tools and holds the
-word of a script is answered from that script, each reply once. Everything else gets a short text.
+word of a script is answered from that script, each reply once. A request for a summary of the whole
+session gets the summary that was laid out for it, everything else a short text.
 """
+import collections
 import http.server
 import itertools
 import json
+import re
 import threading
 import time
 
 PIECE = 24
+# How many requests are remembered.
+REQUESTS_MAX = 40
 
 
 class Reply:
@@ -31,6 +36,8 @@ class Call:
 class Model:
     def __init__(self):
         self.scripts = {}
+        self.summary = None
+        self.requests = collections.deque(maxlen=REQUESTS_MAX)
         self.lock = threading.Lock()
         self.numbers = itertools.count(1)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
@@ -43,15 +50,29 @@ class Model:
         with self.lock:
             self.scripts[word] = list(replies)
 
+    def sum_up(self, reply):
+        """What the next request for a summary is answered with."""
+        with self.lock:
+            self.summary = reply
+
+    def was_asked(self, text):
+        """Whether an agent has sent this text."""
+        with self.lock:
+            return any(text in request for request in self.requests)
+
     def close(self):
         self.server.shutdown()
         self.server.server_close()
 
     def answer(self, body, tools):
-        if not tools or "User prompt:" in last_words(body):
-            return Reply("A short title")
         text = json.dumps(body)
         with self.lock:
+            self.requests.append(text)
+            if self.summary and SUMMARY.search(last_words(body)):
+                reply, self.summary = self.summary, None
+                return reply
+            if not tools or "User prompt:" in last_words(body):
+                return Reply("A short title")
             for word, replies in self.scripts.items():
                 if word in text and replies:
                     return replies.pop(0)
@@ -59,6 +80,10 @@ class Model:
 
     def name(self, prefix):
         return f"{prefix}_{next(self.numbers):06}"
+
+
+# What agents say when they ask for a summary of a session.
+SUMMARY = re.compile(r"(?i)(summar|compact|handoff|state_snapshot)")
 
 
 def last_words(body):
@@ -77,7 +102,8 @@ def handler(model):
             self.whole({})
 
         def do_GET(self):
-            self.whole({"object": "list", "data": [], "has_more": False})
+            is_package = self.path.startswith("/npm/")
+            self.whole({"object": "list", "data": [], "has_more": False}, 404 if is_package else 200)
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
@@ -105,7 +131,9 @@ def handler(model):
                 if body.get("stream"):
                     self.pieces(pieces, reply.pause_s)
                 else:
-                    self.whole(whole(list(pieces)))
+                    pieces = list(pieces)
+                    time.sleep(reply.pause_s * len(pieces))
+                    self.whole(whole(pieces))
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client was interrupted
 

@@ -56,23 +56,30 @@ class Bus:
         self.thread.join()
 
 
-class Readers:
-    def __init__(self, program, environment, journal):
-        self.program = program
-        self.environment = environment
+class Api:
+    """A daemon over HTTP."""
+
+    def __init__(self, journal):
         health = journal / "health"
         self.address = (health / "http.address").read_text().strip().removeprefix("http://")
         self.token = (health / "http.token").read_text().strip()
-        self.bus = Bus(program, environment)
-
-    def close(self):
-        self.bus.close()
 
     def page(self):
         """The statuses of the API, which are those of the page."""
         with contextlib.closing(http.client.HTTPConnection(self.address, timeout=30)) as door:
             door.request("GET", "/api/status", headers={"Authorization": f"Bearer {self.token}"})
             return json.loads(door.getresponse().read())["items"]
+
+
+class Readers(Api):
+    def __init__(self, program, environment, journal):
+        super().__init__(journal)
+        self.program = program
+        self.environment = environment
+        self.bus = Bus(program, environment)
+
+    def close(self):
+        self.bus.close()
 
     def command(self):
         """The statuses of `hansard status`."""

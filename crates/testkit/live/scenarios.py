@@ -1,17 +1,43 @@
 """What agents and people do to each other, and what is true of the session meanwhile."""
-import time
-
 from model import Reply
+from stage import LAST_WORDS
 
 # Agents stop a bare `sleep`.
-LONG = "python3 -c 'import time; time.sleep(25)'"
-SHORT = "python3 -c 'import time; time.sleep(20)'"
+LONG = "python3 -c 'import time; time.sleep(15)'"
+# As long as a person needs to look away.
+SILENT_S = 8
 
 
 def slow(words, times):
     """An answer that takes a while. No two sentences are equal: agents stop a model that repeats."""
     # A line each, because some show only whole ones.
-    return Reply("\n".join(f"{words}, part {part}." for part in range(times)), pause_s=0.3)
+    lines = [f"{words}, part {part}." for part in range(1, times)]
+    return Reply("\n".join([*lines, f"{words}, {LAST_WORDS}"]), pause_s=0.3)
+
+
+def started(stage, agent):
+    player = stage.play(agent)
+    if player.has_session():
+        player.is_now("waiting", "it was started, and has no prompt yet")
+    player.leave()
+
+
+def turn(stage, agent):
+    stage.model.say("PEACH", slow("A slow answer about peaches", 20),
+                    Reply("This takes a while.", agent.command(LONG)), Reply("The stone is out."))
+    player = stage.play(agent, free=True)
+    player.ask("Tell me of the PEACH.")
+    player.terminal.see("answer about peaches")
+    player.speaks("a first answer is being written")
+    player.terminal.see(LAST_WORDS)
+    player.is_ready("the turn is over")
+    player.ask("Open the PEACH.")
+    player.terminal.see("takes a while")
+    player.works("a command runs in silence", SILENT_S)
+    player.terminal.see("stone is out")
+    player.is_ready("the silent command and the turn are over")
+    player.leave()
+    player.is_now("exited", "the person left")
 
 
 def approval_granted(stage, agent):
@@ -19,37 +45,57 @@ def approval_granted(stage, agent):
                     Reply("The apple is there."))
     player = stage.play(agent)
     player.ask("Please make an APPLE.")
-    player.terminal.see(agent.dialog)
-    player.is_now("waiting_approval", "an approval is asked for")
-    player.terminal.press(*agent.allow)
+    player.asks()
+    player.answer(*agent.allow)
     player.terminal.see("apple is there")
-    player.is_now("waiting", "it was granted and the turn is over")
+    player.is_ready("it was granted and the turn is over")
     player.leave()
     player.is_now("exited", "the person left")
 
 
 def approval_denied(stage, agent):
+    stage.model.say("MANGO", Reply("I need a command.", agent.guarded("touch denied")),
+                    Reply("Then not."))
+    player = stage.play(agent)
+    player.ask("Please make a MANGO.")
+    player.asks()
+    player.answer(*agent.deny(player.terminal))
+    player.is_ready("it was denied by choice")
+    player.leave()
+
+
+def approval_escaped(stage, agent):
     stage.model.say("PEAR", Reply("I need a command.", agent.guarded("touch denied")),
                     Reply("Then not."))
     player = stage.play(agent)
     player.ask("Please make a PEAR.")
-    player.terminal.see(agent.dialog)
-    player.is_now("waiting_approval", "an approval is asked for")
-    player.terminal.press("Escape")
-    player.terminal.see(agent.ready)
-    player.is_now("waiting", "it was denied with Esc")
+    player.asks()
+    player.answer(*agent.escape)
+    player.is_ready("it was denied with Esc")
+    player.leave()
+
+
+def approved_command(stage, agent):
+    stage.model.say("QUINCE", Reply("I need a command.", agent.guarded(LONG)),
+                    Reply("The quince is done."))
+    player = stage.play(agent)
+    player.ask("Please cook a QUINCE.")
+    player.asks("an approval for a long command is asked for")
+    player.answer(*agent.allow)
+    player.works("it was granted, and the command takes long")
+    player.terminal.see("quince is done")
+    player.is_ready("the long command and the turn are over")
     player.leave()
 
 
 def interrupted(stage, agent):
-    stage.model.say("PLUM", slow("A slow answer about plums", 40),
-                    Reply("I am back."))
+    stage.model.say("PLUM", slow("A slow answer about plums", 60), Reply("I am back."))
     player = stage.play(agent)
     player.ask("Tell me of the PLUM.")
     player.terminal.see("answer about plums")
-    player.is_now("running", "an answer is being written")
+    player.speaks("an answer is being written")
     player.stop()
-    player.is_now("waiting", "it was interrupted with Esc")
+    player.is_ready("it was interrupted with Esc")
     player.leave()
 
 
@@ -60,11 +106,71 @@ def question(stage, agent):
     agent.before_question(player.terminal)
     player.ask("Paint the CHERRY.")
     player.terminal.see("Which colour")
-    player.is_now("waiting", "a question is asked")
-    player.terminal.press("Enter")
-    player.terminal.see("fine choice")
-    player.is_now("waiting", "it was answered and the turn is over")
+    player.is_now("waiting", "a question is asked", "Which colour")
+    player.terminal.press_until(lambda: player.terminal.shows("fine choice"), "Enter",
+                                what="a question")
+    player.is_ready("it was answered and the turn is over")
     player.leave()
+
+
+def plan(stage, agent):
+    stage.model.say("FIG", *agent.plan("1. Plant it\n2. Wait"), Reply("The fig grows."))
+    player = stage.play(agent, plans=True)
+    agent.before_plan(player.terminal)
+    player.ask("Plan the FIG.")
+    player.terminal.see(agent.plan_dialog)
+    player.is_now("waiting_approval", "a plan waits for its approval", agent.plan_dialog)
+    player.answer("Enter", dialog=agent.plan_dialog)
+    player.terminal.see("fig grows")
+    player.is_ready("the plan was approved and the turn is over")
+    player.leave()
+
+
+def queued(stage, agent):
+    stage.model.say("DATE", slow("A slow answer about dates", 30),
+                    Reply("The second answer about dates."))
+    player = stage.play(agent)
+    player.ask("Tell me of the DATE.")
+    player.terminal.see("answer about dates")
+    player.ask("And one more DATE.")
+    player.speaks("a prompt was typed while it answers")
+    player.terminal.see("second answer")
+    player.is_ready("both prompts are answered")
+    player.leave()
+    player.is_now("exited", "the person left")
+
+
+def compacted(stage, agent):
+    stage.model.say("LIME", Reply("The first lime is green."), Reply("The second lime is yellow."))
+    player = stage.play(agent)
+    player.ask("Tell me of a LIME.")
+    player.terminal.see("first lime")
+    player.ask("And one more LIME.")
+    player.terminal.see("second lime")
+    stage.model.sum_up(slow("A summary of the limes", 30))
+    player.ask(agent.compact)
+    shown = agent.compacting or agent.busy
+    player.terminal.see(shown)
+    player.is_now("running", "the session is being summed up", shown)
+    player.terminal.see_no_more(shown)
+    player.is_ready("the session was summed up")
+    player.leave()
+
+
+def renewed(stage, agent):
+    stage.model.say("FENNEL", Reply("The fennel is there."))
+    stage.model.say("SORREL", Reply("The sorrel is there."))
+    player = stage.play(agent)
+    player.ask("Bring the FENNEL.")
+    player.terminal.see("fennel is there")
+    before = player.renew()
+    player.terminal.see_no_more("fennel is there")
+    player.is_now(agent.left, "it was left for a new session in the same process", of=before)
+    player.ask("Bring the SORREL.")
+    player.terminal.see("sorrel is there")
+    player.is_ready("the turn of a session after another is over")
+    player.leave()
+    player.is_now("exited", "the person left")
 
 
 def killed_and_resumed(stage, agent):
@@ -72,59 +178,15 @@ def killed_and_resumed(stage, agent):
     player = stage.play(agent, free=True)
     player.ask("Press the GRAPE.")
     player.terminal.see("takes a while")
-    player.terminal.see(agent.busy)
-    player.is_now("running", "a command runs")
+    player.works("a command runs")
     player.kill()
     player.is_now("exited", "it was killed with -9")
-    stage.model.say("GRAPE", slow("A slow return to grapes", 40))
+    stage.model.say("GRAPE", slow("A slow return to grapes", 60))
     player.go_on()
     player.ask("Are you there now.")
     player.terminal.see("return to grapes")
-    player.is_now("running", "it was resumed and answers")
-    player.stop()
-    player.leave()
-
-
-def approved_command(stage, agent):
-    stage.model.say("QUINCE", Reply("I need a command.", agent.guarded(LONG)),
-                    Reply("The quince is done."))
-    player = stage.play(agent)
-    player.ask("Please cook a QUINCE.")
-    player.terminal.see(agent.dialog)
-    player.is_now("waiting_approval", "an approval is asked for")
-    player.terminal.press(*agent.allow)
-    time.sleep(1)
-    player.is_now("running", "it was granted, and the command takes long")
-    player.terminal.see("quince is done")
-    player.is_now("waiting", "the long command and the turn are over")
-    player.leave()
-
-
-def plan(stage, agent):
-    stage.model.say("FIG", Reply("I have a plan.", agent.plan("1. Plant it\n2. Wait")),
-                    Reply("The fig grows."))
-    player = stage.play(agent, plans=True)
-    player.ask("Plan the FIG.")
-    player.terminal.see(agent.plan_dialog)
-    player.is_now("waiting_approval", "a plan waits for its approval")
-    player.terminal.press("Enter")
-    player.terminal.see("fig grows")
-    player.is_now("waiting", "the plan was approved and the turn is over")
-    player.leave()
-
-
-def queued(stage, agent):
-    stage.model.say("DATE", slow("A slow answer about dates", 14),
-                    Reply("The second answer about dates."))
-    player = stage.play(agent)
-    player.ask("Tell me of the DATE.")
-    player.terminal.see("answer about dates")
-    player.ask("And one more DATE.")
-    player.is_now("running", "a prompt was typed while it answers")
-    player.terminal.see("second answer")
-    player.is_now("waiting", "both prompts are answered")
-    player.leave()
-    player.is_now("exited", "the person left")
+    player.speaks("it was killed and resumed, and answers")
+    player.kill()
 
 
 def resumed(stage, agent):
@@ -132,8 +194,7 @@ def resumed(stage, agent):
     player = stage.play(agent, free=True)
     player.ask("Press the OLIVE.")
     player.terminal.see("takes a while")
-    player.terminal.see(agent.busy)
-    player.is_now("running", "a command runs")
+    player.works("a command runs")
     player.kill()
     player.go_on()
     player.is_now("waiting", "it was killed and resumed, without a prompt")
@@ -142,37 +203,66 @@ def resumed(stage, agent):
 
 
 def background(stage, agent):
-    stage.model.say("MELON", Reply("I start it.", agent.command(SHORT, background=True)),
+    stage.model.say("MELON", Reply("I start it.", agent.command(LONG, background=True)),
                     Reply("It runs behind us."), Reply("Now it is over."))
     player = stage.play(agent, free=True)
     player.ask("Grow a MELON.")
     player.terminal.see("runs behind us")
     player.is_now("running", "the turn is over, its command runs on")
     player.kill()
+    player.is_now("exited", "it was killed with -9")
+
+
+def background_agent(stage, agent):
+    stage.model.say("KIWI", Reply("A helper does it.", agent.helper("Grow the SPROUT.")),
+                    Reply("It helps behind us."), Reply("Now it is over."))
+    stage.model.say("SPROUT", slow("A slow growth of sprouts", 60))
+    player = stage.play(agent, free=True)
+    player.ask("Grow a KIWI.")
+    player.terminal.see("helps behind us")
+    player.is_now("running", "the turn is over, its helper works on")
+    player.kill()
+    player.is_now("exited", "it was killed with -9")
 
 
 def two_at_once(stage, agent):
     stage.model.say("LEMON", Reply("I need a command.", agent.guarded("touch lemon")),
                     Reply("The lemon is there."))
-    stage.model.say("ORANGE", slow("A slow word on oranges", 60))
+    stage.model.say("ORANGE", slow("A slow word on oranges", 80))
     waits = stage.play(agent)
     waits.ask("Squeeze the LEMON.")
-    waits.terminal.see(agent.dialog)
-    waits.is_now("waiting_approval", "one of two waits for an approval")
+    waits.asks("one of two waits for an approval")
     works = stage.play(agent)
     works.ask("Peel the ORANGE.")
     works.terminal.see("word on oranges")
-    works.is_now("running", "the other of two works")
-    waits.is_now("waiting_approval", "the first still waits")
-    works.terminal.press("Escape")
-    works.leave()
-    waits.terminal.press("Escape")
-    waits.leave()
+    works.speaks("the other of two works")
+    waits.asks("the first still waits")
+    works.kill()
+    works.is_now("exited", "the one that worked was killed with -9")
+    waits.asks("the other still waits")
 
 
-SCENARIOS = (approval_granted, approval_denied, approved_command, interrupted, question, plan,
-             queued, killed_and_resumed, resumed, background, two_at_once)
+def killed_beside(stage, agent):
+    stage.model.say("BASIL", Reply("This takes a while.", agent.command(LONG)))
+    stage.model.say("THYME", slow("A slow word on thyme", 80))
+    killed = stage.play(agent, free=True)
+    killed.ask("Chop the BASIL.")
+    killed.terminal.see("takes a while")
+    stays = stage.play(agent, free=True)
+    stays.ask("Dry the THYME.")
+    stays.terminal.see("word on thyme")
+    stays.speaks("one of two works")
+    killed.kill()
+    killed.is_now("exited", "the other of two was killed with -9")
+    stays.speaks("the one beside it still works")
+
+
+SCENARIOS = (started, turn, approval_granted, approval_denied, approval_escaped, approved_command,
+             interrupted, question, plan, queued, compacted, renewed, killed_and_resumed, resumed,
+             background, background_agent, two_at_once, killed_beside)
 
 # What an agent must have for a scenario.
-NEEDS = {interrupted: "stops_with_escape", killed_and_resumed: "stops_with_escape",
-         plan: "has_plans", background: "has_background"}
+NEEDS = {approval_granted: "has_approvals", approval_denied: "has_approvals",
+         approval_escaped: "has_approvals", approved_command: "has_approvals",
+         two_at_once: "has_approvals", question: "has_questions", plan: "has_plans",
+         background: "has_background", background_agent: "has_background_agents"}

@@ -8,15 +8,19 @@ import time
 
 import agents
 from model import Model
-from terminal import Terminals
+from readers import Api
+from terminal import NotSeen, Terminals
 
 # How long after a change our status may still be the former one. A process that is gone is noticed
 # within two seconds.
 GRACE_S = 1.0
 GRACE_EXITED_S = 2.0
 # How long a state is left as it is, so that states can be compared.
-HOLD_S = 4.0
+HOLD_S = 3.5
 ASK_S = 0.2
+DRAWN_S = 1.0
+# How a long answer ends.
+LAST_WORDS = "and that is all."
 
 
 class Stage:
@@ -34,7 +38,8 @@ class Stage:
         if hooks:
             self.hansard("hooks", "install", agent.name)
         self.hansard("up", "--detach")
-        self.asking = Asking(self)
+        self.asking = Asking(folder / "journal")
+        self.players = []
         self.truths = []
 
     def hansard(self, *words):
@@ -44,13 +49,29 @@ class Stage:
 
     def play(self, agent, free=False, plans=False):
         """A session of an agent at its prompt."""
-        return Player(self, agent, free, plans)
+        self.know_sessions()
+        player = Player(self, agent, free, plans)
+        self.players.append(player)
+        return player
+
+    def know_sessions(self):
+        for player in self.players:
+            player.know_session()
 
     def close(self):
+        self.know_sessions()
         self.asking.stop()
         self.terminals.close()
         self.hansard("down")
         self.model.close()
+
+
+class Session:
+    """A session, whose id may become known only later: some agents write nothing at first."""
+
+    def __init__(self, before, given=None):
+        self.before = before
+        self.id = given
 
 
 class Player:
@@ -59,9 +80,9 @@ class Player:
     def __init__(self, stage, agent, free, plans):
         self.stage = stage
         self.agent = agent
-        self.before = agent.sessions()
-        command, self.started = agent.start(free, plans)
-        self.session = None
+        before = agent.sessions()
+        command, given = agent.start(free, plans)
+        self.session = Session(before, given)
         self.open(command)
 
     def open(self, command):
@@ -70,34 +91,87 @@ class Player:
 
     def go_on(self):
         """The same session in a new terminal."""
-        self.open(self.agent.go_on(self.session))
+        if not self.has_session():
+            raise NotSeen("the session has no id that could be resumed")
+        self.open(self.agent.go_on(self.session.id))
+
+    def know_session(self):
+        session = self.session
+        if session.id is None:
+            session.id = self.agent.session_of(None, session.before)
+
+    def has_session(self):
+        self.know_session()
+        return self.session.id is not None
 
     def ask(self, text):
-        self.terminal.enter(text)
+        self.terminal.enter(text, lambda: self.stage.model.was_asked(text))
 
-    def is_now(self, status, what):
-        """It is so now; it is left so for a while, and then no longer vouched for."""
+    def is_now(self, status, what, screen=None, hold_s=HOLD_S, of=None):
+        """It is so now; it is left so for a while, and then no longer vouched for. The screen has to
+        show a pattern until then. It may be of a session before this one."""
         began = time.time()
-        if self.session is None:
-            self.session = self.agent.session_of(self.started, self.before)
-        time.sleep(HOLD_S)
-        truth = Truth(what, self.session, status, began, time.time())
-        self.stage.truths.append(truth)
+        self.know_session()
+        time.sleep(hold_s)
+        ended = time.time()
+        # A screen may be caught while it is drawn.
+        if screen and not self.terminal.wait(lambda: self.terminal.shows(screen), DRAWN_S):
+            raise NotSeen(f"no {screen!r} any more, while {what}:\n{self.terminal.screen()}")
+        self.know_session()
+        self.stage.truths.append(Truth(what, of or self.session, status, began, ended))
+
+    def asks(self, what="an approval is asked for"):
+        self.terminal.see(self.agent.dialog)
+        self.is_now("waiting_approval", what, self.agent.dialog)
+
+    def works(self, what, hold_s=HOLD_S):
+        self.terminal.see(self.agent.busy)
+        self.is_now("running", what, self.agent.busy, hold_s)
+
+    def speaks(self, what):
+        """It writes an answer: not every agent says that it is busy then."""
+        self.is_now("running", what)
+        if self.terminal.shows(LAST_WORDS):
+            self.stage.truths.pop()
+            raise NotSeen(f"the answer was over, while {what}:\n{self.terminal.screen()}")
+
+    def is_ready(self, what):
+        """It waits for a prompt, as soon as the screen shows no work and no dialog any more."""
+        self.terminal.see_no_more(f"{self.agent.busy}|{self.agent.dialog}"
+                                  if self.agent.has_approvals else self.agent.busy)
+        self.is_now("waiting", what)
+
+    def answer(self, *keys, dialog=None):
+        """Presses keys until a dialog is gone."""
+        dialog = dialog or self.agent.dialog
+        self.terminal.press_until(lambda: not self.terminal.shows(dialog), *keys, what="a dialog")
+
+    def renew(self):
+        """Begins a new session in the same process."""
+        self.know_session()
+        before = self.session
+        self.session = Session(self.agent.sessions())
+        self.ask(self.agent.new)
+        return before
 
     def kill(self):
         """Ends it as nothing else does, with all it started."""
         for pid in [*children(self.terminal.pid), self.terminal.pid]:
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self.terminal.end()
 
     def stop(self):
         """Interrupts what it does."""
-        self.terminal.press("Escape")
-        self.terminal.see(self.agent.interrupted)
+        self.terminal.press_until(lambda: self.terminal.shows(self.agent.interrupted)
+                                  and not self.terminal.shows(self.agent.busy),
+                                  *self.agent.stop, what="to interrupt it")
 
     def leave(self):
         self.terminal.press(*self.agent.clear)
-        self.ask(self.agent.leave)
+        self.terminal.enter(self.agent.leave)
         self.terminal.end()
 
 
@@ -120,24 +194,35 @@ class Truth:
 
     def verdict(self, said):
         """`right` if it was said from a second after its beginning to its end, `late` if only at
-        its end, else what was said instead."""
+        its end, else what was said instead, and how surely."""
         grace = GRACE_EXITED_S if self.status == "exited" else GRACE_S
-        due = [(at - self.began, statuses.get(self.session, "nothing")) for at, statuses in said
-               if self.began + grace <= at <= self.ended]
-        if not due or due[-1][1] != self.status:
-            return f"said {due[-1][1] if due else 'nothing'}"
-        others = [(after, status) for after, status in due if status != self.status]
+        due = [(at - self.began, status_of(rows, self.session.id))
+               for at, rows in said if self.began + grace <= at <= self.ended]
+        if not due:
+            return "not asked"
+        status, confidence = due[-1][1]
+        if status != self.status:
+            return f"said {status}" + (f" ({confidence})" if confidence else "")
+        others = [(after, status) for after, (status, _) in due if status != self.status]
         if not others:
             return "right"
         after, status = others[-1]
         return f"late: after {after:.1f} s still {status}"
 
 
-class Asking:
-    """What `hansard status` says, again and again."""
+def status_of(rows, session):
+    """What was said of a session, and how surely."""
+    for row in rows:
+        if row["provider_session_id"] == session:
+            return row["status"], row["confidence"]
+    return "nothing", None
 
-    def __init__(self, stage):
-        self.stage = stage
+
+class Asking:
+    """What the daemon says of all sessions, again and again, as it does to `hansard status`."""
+
+    def __init__(self, journal):
+        self.api = Api(journal)
         self.said = []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.ask)
@@ -146,9 +231,17 @@ class Asking:
     def ask(self):
         while not self.over.wait(ASK_S):
             asked = time.time()
-            rows = map(json.loads, self.stage.hansard("--json", "status").splitlines())
-            statuses = {row["provider_session_id"]: row["status"] for row in rows}
-            self.said.append((asked, statuses))
+            self.said.append((asked, self.api.page()))
+
+    def keep(self, path):
+        """Writes down what was said, with its evidence, whenever it changed."""
+        before = None
+        with open(path, "w", encoding="utf-8") as kept:
+            for at, rows in self.said:
+                brief = [status_of([row], row["provider_session_id"]) for row in rows]
+                if brief != before:
+                    kept.write(json.dumps({"at": at, "said": rows}) + "\n")
+                before = brief
 
     def stop(self):
         self.over.set()

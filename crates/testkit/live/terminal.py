@@ -1,4 +1,8 @@
-"""A terminal with an agent in it: what it shows, and keys for it. tmux does the work."""
+"""A terminal with an agent in it: what it shows, and keys for it. tmux does the work.
+
+On a busy machine an agent misses keys, or takes them before it can do anything with them. So every
+key is followed by a look whether it had an effect, and is pressed again if it had none.
+"""
 import re
 import shlex
 import subprocess
@@ -6,6 +10,9 @@ import time
 
 LOOK_S = 0.1
 ESCAPE_S = 0.6
+# How long an agent may take to show what a key did, and how often a key is pressed for that.
+KEY_S = 5
+KEY_TIMES = 4
 
 
 class NotSeen(Exception):
@@ -50,46 +57,71 @@ class Terminal:
     def screen(self):
         return self.tmux("capture-pane", "-p", "-t", self.name)
 
-    def see(self, pattern, within_s=40):
-        """Waits for the first output of the terminal; returns its time."""
+    def shows(self, pattern):
+        return re.search(pattern, self.screen()) is not None
+
+    def is_dead(self):
+        return self.tmux("list-panes", "-t", self.name, "-F", "#{pane_dead}").strip() == "1"
+
+    def wait(self, is_so, within_s):
+        """Whether something became so in time."""
         until = time.monotonic() + within_s
-        while not re.search(pattern, self.screen()):
+        while not is_so():
             if time.monotonic() > until:
-                raise NotSeen(f"no {pattern!r} on the screen:\n{self.screen()}")
+                return False
             time.sleep(LOOK_S)
-        return time.time()
+        return True
+
+    def see(self, pattern, within_s=60):
+        """Waits until the screen shows something."""
+        if not self.wait(lambda: self.shows(pattern), within_s):
+            raise NotSeen(f"no {pattern!r} on the screen:\n{self.screen()}")
+
+    def see_no_more(self, pattern, within_s=60):
+        if not self.wait(lambda: not self.shows(pattern), within_s):
+            raise NotSeen(f"{pattern!r} still on the screen:\n{self.screen()}")
 
     def press(self, *keys):
-        self.tmux("send-keys", "-t", self.name, *keys)
-        if keys[-1] == "Escape":
-            # The next key would be one that is pressed with Alt.
-            time.sleep(ESCAPE_S)
+        for key in keys:
+            self.tmux("send-keys", "-t", self.name, key)
+            if key == "Escape":
+                # The next key would be one that is pressed with Alt.
+                time.sleep(ESCAPE_S)
 
-    def press_until(self, pattern, key, times=5):
-        """Presses a key until it is heard: an agent that has just begun may miss one."""
-        for _ in range(times):
-            self.press(key)
-            try:
-                return self.see(pattern, within_s=2)
-            except NotSeen as error:
-                missed = error
-        raise missed
+    def press_until(self, is_so, *keys, what):
+        """Presses keys until they have had their effect."""
+        for _ in range(KEY_TIMES):
+            self.press(*keys)
+            if self.wait(is_so, KEY_S):
+                return
+        raise NotSeen(f"{' '.join(keys)} did not do it ({what}):\n{self.screen()}")
 
-    def enter(self, text):
-        """Types a line and sends it off once it stands there: agents take haste for a paste."""
-        self.tmux("send-keys", "-t", self.name, "-l", text)
-        self.see(re.escape(text[-20:]))
+    def enter(self, text, is_taken=lambda: False):
+        """Types a line, and sends it off once it stands there: agents take haste for a paste. It is
+        sent once the agent acts on it, or it stands elsewhere than it was typed."""
+        self.type(text)
         time.sleep(0.5)
-        self.press("Enter")
+        typed_at = self.lines_with(text)
+        self.press_until(lambda: is_taken() or self.is_dead() or self.lines_with(text) != typed_at,
+                         "Enter", what=f"{text!r} was typed")
 
-    def end(self, within_s=15):
+    def type(self, text):
+        for _ in range(KEY_TIMES):
+            self.tmux("send-keys", "-t", self.name, "-l", text)
+            if self.wait(lambda: self.lines_with(text), KEY_S):
+                return
+            self.press("C-u")
+        raise NotSeen(f"{text!r} was typed, and is not on the screen:\n{self.screen()}")
+
+    def lines_with(self, text):
+        """In which lines of the screen a text stands."""
+        lines = self.screen().splitlines()
+        return [number for number, line in enumerate(lines) if text in line]
+
+    def end(self, within_s=30):
         """Waits for the agent's own end."""
-        until = time.monotonic() + within_s
-        while self.tmux("list-panes", "-t", self.name, "-F", "#{pane_dead}").strip() != "1":
-            if time.monotonic() > until:
-                raise NotSeen(f"the agent does not end:\n{self.screen()}")
-            time.sleep(LOOK_S)
-        return time.time()
+        if not self.wait(self.is_dead, within_s):
+            raise NotSeen(f"the agent does not end:\n{self.screen()}")
 
     def tmux(self, *words):
         return self.terminals.tmux(*words)
