@@ -71,7 +71,7 @@ class Model:
             if self.summary and SUMMARY.search(last_words(body)):
                 reply, self.summary = self.summary, None
                 return reply
-            if not tools or "User prompt:" in last_words(body):
+            if not tools or ASIDE.search(text_of_last_prompt(body)):
                 return Reply("A short title")
             for word, replies in self.scripts.items():
                 if word in text and replies:
@@ -82,6 +82,8 @@ class Model:
         return f"{prefix}_{next(self.numbers):06}"
 
 
+# What agents say with tools, but beside the talk: for titles, and for what they want to remember.
+ASIDE = re.compile(r"User prompt:|managed memory")
 # What agents say when they ask for a summary of a session.
 SUMMARY = re.compile(r"(?i)(summar|compact|handoff|state_snapshot)")
 
@@ -89,6 +91,13 @@ SUMMARY = re.compile(r"(?i)(summar|compact|handoff|state_snapshot)")
 def last_words(body):
     said = body.get("messages") or body.get("input") or body.get("contents") or [""]
     return json.dumps(said[-1])
+
+
+def text_of_last_prompt(body):
+    """The last thing that was said to the model, other than results of its calls."""
+    said = body.get("messages") or body.get("input") or body.get("contents") or []
+    prompts = [item for item in said if isinstance(item, dict) and item.get("role") == "user"]
+    return json.dumps(prompts[-1]) if prompts else last_words(body)
 
 
 def handler(model):

@@ -69,12 +69,16 @@ class Recording:
     def working(self):
         """The agent works from one request to a model to the next, unless another state was noted in
         between."""
-        asked = [line["t"] for line in self.read("model_log")
-                 if line["kind"] == "request" and line.get("rule") not in ("aux", "end")]
+        asked = self.asked()
         for begin, end in zip(asked, asked[1:]):
             is_quiet = not any(begin <= line["t"] < end for line in self.timeline)
             if is_quiet and end - begin >= STATE_S_MIN / 2:
                 yield Moment(STATES["running"], (begin + end) / 2, end)
+
+    def asked(self):
+        """When the model was asked."""
+        return [line["t"] for line in self.read("model_log")
+                if line["kind"] == "request" and line.get("rule") not in ("aux", "end")]
 
     def noted(self):
         """What was noted. Whoever did not see the dialog it waited for only supposes one."""
@@ -92,6 +96,10 @@ class Recording:
                 state, end = EXITED, min([begin + EXIT_S, *again])
             if state is None or missed and state[0] == "waiting for approval":
                 continue
+            if state == STATES["running"]:
+                # Its end was noted when the screen showed it. By then the agent may have been done
+                # for a while: its last request to the model is the last sign that it is not.
+                end = max([at for at in self.asked() if begin < at < end], default=end)
             if end - begin >= STATE_S_MIN:
                 yield Moment(state, begin, end)
 

@@ -17,7 +17,8 @@ def slow(words, times):
 
 def started(stage, agent):
     player = stage.play(agent)
-    if player.has_session():
+    # Not every agent has a session before the first prompt.
+    if agent.sessions():
         player.is_now("waiting", "it was started, and has no prompt yet")
     player.leave()
 
@@ -132,7 +133,7 @@ def queued(stage, agent):
     player = stage.play(agent)
     player.ask("Tell me of the DATE.")
     player.terminal.see("answer about dates")
-    player.ask("And one more DATE.")
+    player.order("And one more DATE.", agent.queue)
     player.speaks("a prompt was typed while it answers")
     player.terminal.see("second answer")
     player.is_ready("both prompts are answered")
@@ -148,7 +149,7 @@ def compacted(stage, agent):
     player.ask("And one more LIME.")
     player.terminal.see("second lime")
     stage.model.sum_up(slow("A summary of the limes", 30))
-    player.ask(agent.compact)
+    player.order(agent.compact)
     shown = agent.compacting or agent.busy
     player.terminal.see(shown)
     player.is_now("running", "the session is being summed up", shown)

@@ -19,7 +19,8 @@ GRACE_EXITED_S = 2.0
 HOLD_S = 3.5
 ASK_S = 0.2
 DRAWN_S = 1.0
-# How a long answer ends.
+# How long a part of a long answer may take to be shown, and how the answer ends.
+PART_S = 4.0
 LAST_WORDS = "and that is all."
 
 
@@ -105,7 +106,12 @@ class Player:
         return self.session.id is not None
 
     def ask(self, text):
+        """Gives it a prompt, which the model gets at once."""
         self.terminal.enter(text, lambda: self.stage.model.was_asked(text))
+
+    def order(self, text, key="Enter"):
+        """Gives it a prompt for later, or a command of its own."""
+        self.terminal.enter(text, key=key)
 
     def is_now(self, status, what, screen=None, hold_s=HOLD_S, of=None):
         """It is so now; it is left so for a while, and then no longer vouched for. The screen has to
@@ -131,7 +137,8 @@ class Player:
     def speaks(self, what):
         """It writes an answer: not every agent says that it is busy then."""
         self.is_now("running", what)
-        if self.terminal.shows(LAST_WORDS):
+        before = self.terminal.shown_parts()
+        if not self.terminal.wait(lambda: self.terminal.shown_parts() != before, PART_S):
             self.stage.truths.pop()
             raise NotSeen(f"the answer was over, while {what}:\n{self.terminal.screen()}")
 
@@ -151,7 +158,7 @@ class Player:
         self.know_session()
         before = self.session
         self.session = Session(self.agent.sessions())
-        self.ask(self.agent.new)
+        self.order(self.agent.new)
         return before
 
     def kill(self):
@@ -171,7 +178,7 @@ class Player:
 
     def leave(self):
         self.terminal.press(*self.agent.clear)
-        self.terminal.enter(self.agent.leave)
+        self.order(self.agent.leave)
         self.terminal.end()
 
 

@@ -11,7 +11,7 @@ import time
 LOOK_S = 0.1
 ESCAPE_S = 0.6
 # How long an agent may take to show what a key did, and how often a key is pressed for that.
-KEY_S = 5
+KEY_S = 8
 KEY_TIMES = 4
 
 
@@ -96,14 +96,14 @@ class Terminal:
                 return
         raise NotSeen(f"{' '.join(keys)} did not do it ({what}):\n{self.screen()}")
 
-    def enter(self, text, is_taken=lambda: False):
-        """Types a line, and sends it off once it stands there: agents take haste for a paste. It is
-        sent once the agent acts on it, or it stands elsewhere than it was typed."""
+    def enter(self, text, is_taken=None, key="Enter"):
+        """Types a line, and sends it off once it stands there: agents take haste for a paste. If
+        nothing else shows that the agent has taken it, it stands elsewhere then than it was typed."""
         self.type(text)
         time.sleep(0.5)
         typed_at = self.lines_with(text)
-        self.press_until(lambda: is_taken() or self.is_dead() or self.lines_with(text) != typed_at,
-                         "Enter", what=f"{text!r} was typed")
+        moved = lambda: self.is_dead() or self.lines_with(text) != typed_at
+        self.press_until(is_taken or moved, key, what=f"{text!r} was typed")
 
     def type(self, text):
         for _ in range(KEY_TIMES):
@@ -117,6 +117,10 @@ class Terminal:
         """In which lines of the screen a text stands."""
         lines = self.screen().splitlines()
         return [number for number, line in enumerate(lines) if text in line]
+
+    def shown_parts(self):
+        """The numbers of the parts of a long answer that stand on the screen."""
+        return re.findall(r"part (\d+)\.", self.screen())
 
     def end(self, within_s=30):
         """Waits for the agent's own end."""

@@ -18,11 +18,12 @@ class Agent:
     leave = "/quit"
     # What a session is that was left for a new one in the same process.
     left = "exited"
-    # Keys that allow what a dialog asks for, leave the dialog, interrupt what it does, and empty
-    # the prompt.
+    # Keys that allow what a dialog asks for, leave the dialog, interrupt what it does, keep a prompt
+    # for later, and empty the prompt.
     allow = ("Enter",)
     escape = ("Escape",)
     stop = ("Escape",)
+    queue = "Enter"
     clear = ("C-u",)
     interrupted = "(?i)interrupt"
     plan_dialog = None

@@ -15,6 +15,8 @@ class Codex(Agent):
     busy = r"esc to interrupt"
     dialog = r"(Would you like to|1\. Yes)"
     allow = ("y",)
+    # Enter would end the answer for it.
+    queue = "Tab"
     # It keeps the session loaded, and a person can go back to it.
     left = "waiting"
     # The last model whose tools are called directly.

@@ -14,6 +14,7 @@ class Copilot(Agent):
     busy = r"(?i)esc"
     dialog = r"(Do you want|1\. Yes)"
     leave = "/exit"
+    compacting = r"(?i)compacting"
 
     def __init__(self, home, project, url):
         self.home = home / ".copilot"

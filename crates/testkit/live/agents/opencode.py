@@ -18,6 +18,8 @@ class OpenCode(Agent):
     busy = r"esc (again to )?interrupt"
     dialog = r"Permission required"
     stop = ("Escape", "Escape")
+    # Its server goes on with all of them, and a person can go back to each.
+    left = "waiting"
     untold = frozenset({"waiting_approval"})
 
     def __init__(self, home, project, url):
