@@ -265,5 +265,5 @@ SCENARIOS = (started, turn, approval_granted, approval_denied, approval_escaped,
 # What an agent must have for a scenario.
 NEEDS = {approval_granted: "has_approvals", approval_denied: "has_approvals",
          approval_escaped: "has_approvals", approved_command: "has_approvals",
-         two_at_once: "has_approvals", question: "has_questions", plan: "has_plans",
+         two_at_once: "has_approvals", interrupted: "stops_with_escape", question: "has_questions", plan: "has_plans",
          background: "has_background", background_agent: "has_background_agents"}

@@ -37,7 +37,9 @@ class Stage:
         self.environment["HANSARD_JOURNAL"] = str(folder / "journal")
         self.terminals = Terminals(folder, self.environment)
         if hooks:
-            self.hansard("hooks", "install", agent.name)
+            told = self.hansard("hooks", "install", agent.name)
+            if "changed" not in told:
+                raise OSError(f"no hooks of ours for {agent.name}: {told}")
         self.hansard("up", "--detach")
         self.asking = Asking(folder / "journal")
         self.players = []

@@ -9,6 +9,7 @@ class Agent:
     has_hooks = True
     has_approvals = True
     has_questions = True
+    stops_with_escape = True
     has_plans = False
     has_background = False
     has_background_agents = False

@@ -28,9 +28,11 @@ class Claude(Agent):
             "ANTHROPIC_BASE_URL": url, "ANTHROPIC_AUTH_TOKEN": "not-a-secret",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1"}
+        # Hooks are installed only for an agent that has its folder.
+        (home / ".claude").mkdir(exist_ok=True)
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         settings = {"hasCompletedOnboarding": True, "theme": "dark", "numStartups": 3,
-                    "lastOnboardingVersion": self.version, "autoUpdates": False,
+                    "lastOnboardingVersion": self.version,
                     "projects": {str(project): trusted}}
         (home / ".claude.json").write_text(json.dumps(settings), encoding="utf-8")
 

@@ -10,6 +10,7 @@ class Copilot(Agent):
     name = "copilot"
     package = "@github/copilot"
     version = "1.0.102"
+    stops_with_escape = False
     ready = r"(❯|Type @|for commands|/ commands)"
     busy = r"(?i)esc"
     dialog = r"(Do you want|1\. Yes)"
