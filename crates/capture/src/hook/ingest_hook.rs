@@ -62,8 +62,8 @@ impl Ingester<'_> {
             });
         };
         // Behind the reading: if that fails, the memory is as before when the message comes again.
-        let events = map.new_events(message, memory);
         memory.note_process(message.process);
+        let events = map.new_events(message, memory);
         let process = message.process.filter(|_| is_process_new);
         if events.is_empty() && process.is_none() {
             return Ok(SignalOutcome::Done);

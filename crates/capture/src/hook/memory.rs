@@ -83,7 +83,12 @@ impl SessionMemory {
         process.is_some() && !self.process.is_some_and(is_same)
     }
 
+    /// Remembers the process of a message. What was asked before the process started was asked by
+    /// another one, and no message of this one answers it.
     pub(super) fn note_process(&mut self, process: Option<ProcessIdentity>) {
+        if let Some(process) = process.filter(|_| self.is_other_process(process)) {
+            self.questions.retain(|question| question.at >= process.started_at);
+        }
         self.process = process.or(self.process);
     }
 

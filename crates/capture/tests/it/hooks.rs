@@ -245,6 +245,40 @@ fn process_is_recorded_when_it_changes() {
 }
 
 #[test]
+fn approval_of_a_dead_process_answers_nothing() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".qwen/projects/app/chats");
+    fs::create_dir_all(&folder).unwrap();
+    let line = json!({"type": "user", "sessionId": "s1", "uuid": "u1", "cwd": "/home/dev/app",
+        "timestamp": "2026-03-02T09:00:00.000Z",
+        "message": {"role": "user", "parts": [{"text": "go"}]}});
+    fs::write(folder.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    let environment = Environment::new(home.path(), []);
+    let agents = [agent("qwen")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
+    let mut sink = Memory::default();
+    pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
+    // The first process is killed while it asks; the second one asks for the same and is allowed.
+    let calls = [(7, "PermissionRequest", 1), (8, "PermissionRequest", 5), (8, "PreToolUse", 9)];
+    for (pid, event, second) in calls {
+        let at = |second: i64| Time::from_millis(NOW + second * 1_000);
+        let payload = json!({"session_id": "s1", "tool_name": "run_shell_command",
+            "tool_input": {"command": "make"}});
+        let message = read_at("qwen", event, &payload.to_string(), 0, at(second)).unwrap();
+        let started_at = at(if pid == 7 { 0 } else { 4 });
+        let start = ProcessStart::Ticks(u64::from(pid));
+        let process = Some(ProcessIdentity { pid, start, started_at });
+        let message = HookMessage { process, name: second.to_string(), ..message };
+        pump.ingest_hook(&message, &mut memory, &mut sink, &mut summary).unwrap();
+    }
+    let resolved = sink.events().filter(|event| event.kind == Kind::ApprovalResolved);
+    let resolved = resolved.map(|event| event.readable::<ApprovalResolved>().unwrap().approval_id);
+    assert_eq!(resolved.collect::<Vec<_>>(), ["hook-5"]);
+}
+
+#[test]
 fn unmentioned_sessions_are_not_searched() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = home.path().join(".codex/sessions/2026/03/02");
