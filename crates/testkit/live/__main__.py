@@ -18,10 +18,10 @@ import alone
 import replay
 import results
 import scenarios
+from recording import ROOT
 from stage import Stage
 from terminal import NotSeen
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "crates/bench/peers"))
 import offline  # noqa: E402  one way out of the network
 

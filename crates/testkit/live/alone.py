@@ -4,7 +4,9 @@ import shutil
 import subprocess
 import sys
 
-PLACE = ["unshare", "--map-current-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
+PLACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+# Who is not root needs to be it for a moment, and is no other user afterwards.
+AS_USER = ["--map-current-user"]
 
 
 def enter():
@@ -12,7 +14,8 @@ def enter():
     the same name that another user runs would be taken for ours."""
     if os.getpid() == 1 or not shutil.which(PLACE[0]):
         return
-    tried = subprocess.run([*PLACE, "true"], check=False, stderr=subprocess.DEVNULL)
+    place = PLACE if os.geteuid() == 0 else [*PLACE, *AS_USER]
+    tried = subprocess.run([*place, "true"], check=False, stderr=subprocess.DEVNULL)
     if tried.returncode:
         return
-    os.execvp(PLACE[0], [*PLACE, sys.executable, "-B", *sys.argv])
+    os.execvp(place[0], [*place, sys.executable, "-B", *sys.argv])

@@ -8,6 +8,7 @@ import http.client
 import json
 import subprocess
 import threading
+import time
 import urllib.parse
 
 # What a status on the page is on the bus. `unknown` is compared with nothing.
@@ -56,6 +57,24 @@ class Bus:
         self.thread.join()
 
 
+class Shared:
+    """A question that many ask at once. An answer is good for all who asked before it was sought."""
+
+    def __init__(self, ask):
+        self.ask = ask
+        self.lock = threading.Lock()
+        self.begun = 0.0
+        self.answer = None
+
+    def __call__(self):
+        asked = time.monotonic()
+        with self.lock:
+            if self.begun < asked:
+                self.begun = time.monotonic()
+                self.answer = self.ask()
+            return self.answer
+
+
 class Api:
     """A daemon over HTTP."""
 
@@ -63,8 +82,9 @@ class Api:
         health = journal / "health"
         self.address = (health / "http.address").read_text().strip().removeprefix("http://")
         self.token = (health / "http.token").read_text().strip()
+        self.page = Shared(self.ask_page)
 
-    def page(self):
+    def ask_page(self):
         """The statuses of the API, which are those of the page."""
         with contextlib.closing(http.client.HTTPConnection(self.address, timeout=30)) as door:
             door.request("GET", "/api/status", headers={"Authorization": f"Bearer {self.token}"})
@@ -77,11 +97,12 @@ class Readers(Api):
         self.program = program
         self.environment = environment
         self.bus = Bus(program, environment)
+        self.command = Shared(self.ask_command)
 
     def close(self):
         self.bus.close()
 
-    def command(self):
+    def ask_command(self):
         """The statuses of `hansard status`."""
         told = subprocess.run([self.program, "status", "--json"], env=self.environment, check=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -2,8 +2,13 @@
 import contextlib
 import datetime
 import json
+import pathlib
 import re
 import sqlite3
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+RECORDINGS = ROOT / "crates/capture/tests/fixtures"
 
 # What is looked for in a folder ten times a second is seen a little after it was written.
 POLL_S = 0.15
@@ -18,7 +23,11 @@ STATES = {"waiting_approval": ("waiting for approval", {"waiting_approval"}),
           "waiting_input": ("ready for a prompt", {"waiting", "idle"}),
           "idle_60s": ("ready for a prompt", {"waiting", "idle"}),
           "running": ("running", {"running"})}
+RESUMED = ("resumed", {"waiting", "idle"})
 EXITED = ("exited", {"exited"})
+
+# What a command line has behind it that goes on with a session.
+RESUMES = re.compile(r" (--)?(resume[ =]|continue\b)")
 
 # What cannot be compared: a key that should have interrupted the agent had no effect, and a program
 # was asked for an approval and gave it at once.
@@ -82,15 +91,22 @@ class Recording:
 
     def noted(self):
         """What was noted. Whoever did not see the dialog it waited for only supposes one."""
-        missed = False
+        missed = is_resumed = False
         for number, line in enumerate(self.timeline):
             begin = line["t"]
             rest = self.timeline[number + 1:]
             end = rest[0]["t"] if rest else begin + EXIT_S
             what = line["what"]
             state = STATES.get(line.get("state")) if what == "state" else None
-            if what in ("seen", "NOT_SEEN"):
+            if what == "tui_spawn":
+                is_resumed = bool(RESUMES.search(" ".join(line["cmd"])))
+            elif what == "seen" and is_resumed and line["label"] == "prompt box":
+                state = RESUMED
+                end = min([later["t"] for later in rest if later["what"] == "type"], default=end)
+            elif what in ("seen", "NOT_SEEN"):
                 missed = what == "NOT_SEEN"
+            elif what == "stop_daemon" and not rest:
+                state = EXITED
             elif what in ("exit", "tui_exit", "kill9") and not self.has_daemon():
                 again = [later["t"] for later in rest if later["what"] in ("tui_spawn", "spawn")]
                 state, end = EXITED, min([begin + EXIT_S, *again])
@@ -115,9 +131,12 @@ class Recording:
         return sorted(found, key=lambda action: action[0])
 
     def lives(self):
+        words = []
         for line in self.timeline:
-            if line["what"] in ("started", "tui_started"):
-                yield line["t"], "start", None
+            if line["what"] in ("spawn", "tui_spawn"):
+                words = line["cmd"][1:]
+            elif line["what"] in ("started", "tui_started"):
+                yield line["t"], "start", words
             elif line["what"] in ("exit", "tui_exit", "kill9") and not self.has_daemon():
                 yield line["t"], "end", None
             elif line["what"] == "stop_daemon":
@@ -199,3 +218,18 @@ def written_at(row):
 
 def seconds(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def retimed(text, begin, now_of):
+    """The same with its times moved to when it happens again: `now_of` says when that is. Numbers
+    are times if they are near the beginning of the recording."""
+    def iso(found):
+        now = now_of(seconds(found.group()))
+        whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        return f"{whole}.{int(now % 1 * 1000):03}Z"
+
+    def millis(found):
+        return str(int(now_of(int(found.group()) / 1000) * 1000))
+
+    near = str(int(begin))[:5]
+    return re.sub(rf"\b{near}\d{{8}}\b", millis, ISO.sub(iso, text))

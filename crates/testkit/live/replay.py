@@ -9,34 +9,25 @@ the result is read is in docs/guide/status.md.
 import argparse
 import collections
 import concurrent.futures
-import fcntl
-import json
 import pathlib
-import re
-import shutil
-import sqlite3
-import subprocess
 import sys
-import tempfile
 import time
 
 import alone
-import readers
-from recording import ISO, Recording, seconds
+from actor import Actor, install, make_database
+from daemon import Daemon
+from recording import RECORDINGS, ROOT, Recording, retimed
+from truth import GRACE_PROCESS_S, GRACE_S, LATE_S
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-RECORDINGS = ROOT / "crates/capture/tests/fixtures"
 TABLE = ROOT / "docs/reference/status-replayed.md"
 # What stands before the table.
 TABLE_BEGINS = "| tool |"
 
-GRACE_S = 1.0
-GRACE_EXITED_S = 2.0
 # How far before its end a state is looked at once more.
 BEFORE_END_S = 0.05
-# How long something is waited for that is late already.
-LATE_S = 5.0
 ASK_S = 0.05
+# How long after the end of a process the next one begins, at least.
+START_S = 0.05
 
 # Where nothing but hooks tells, by tool and state.
 FILES_SAY_NOTHING = {(tool, "waiting for approval") for tool in (
@@ -48,10 +39,11 @@ def main():
     arguments = parse()
     alone.enter()
     rows = collections.defaultdict(Row)
-    # Programs are known by their names, so that one tool cannot do two things at once here.
-    with concurrent.futures.ThreadPoolExecutor() as tools:
-        for done in tools.map(lambda tool: play(arguments, tool), sorted(recordings(arguments))):
-            rows |= done
+    for pace in arguments.pace:
+        for recording, hooks, moment, verdict in (
+                play_together if arguments.together else play_alone)(arguments, pace):
+            seen = "all and hooks" if hooks else "all"
+            rows[recording.tool, moment.state, seen, pace].add(recording, moment, hooks, verdict)
     table = table_of(rows)
     print(table, end="")
     if arguments.write:
@@ -69,38 +61,78 @@ def parse():
                         "[default: 50]")
     parser.add_argument("--tool", action="append", help="only this agent; may be given again")
     parser.add_argument("--scenario", action="append", help="only this one; may be given again")
+    parser.add_argument("--together", action="store_true",
+                        help="all recordings at once, in one home and beside one daemon")
     parser.add_argument("--write", action="store_true", help=f"write the table into {TABLE.name}")
     arguments = parser.parse_args(sys.argv[2:])
+    if arguments.write and arguments.together:
+        parser.error("the table is of recordings that were played alone")
     arguments.pace = arguments.pace or [50]
     arguments.program = arguments.program.absolute()
     return arguments
 
 
 def recordings(arguments):
-    """What is to be played, by tool."""
-    found = collections.defaultdict(list)
+    """What is to be played."""
     for timeline in sorted(RECORDINGS.glob("*/*/lab/timeline.jsonl")):
         recording = Recording(timeline.parent.parent)
         if ((not arguments.tool or recording.tool in arguments.tool)
                 and (not arguments.scenario or recording.scenario in arguments.scenario)):
-            found[recording.tool].append(recording)
-    return found
+            yield recording
 
 
-def play(arguments, tool):
-    """Plays the recordings of one tool, one after another."""
-    rows = collections.defaultdict(Row)
-    for pace in arguments.pace:
-        for recording in recordings(arguments)[tool]:
-            for hooks in (False, True) if recording.has_hooks else (False,):
-                seen = "all and hooks" if hooks else "all"
-                print(f"{tool} {recording.scenario}, {seen}, {pace} times as fast …",
-                      file=sys.stderr, flush=True)
-                with Player(arguments.program, recording, pace) as player:
-                    for moment, verdict in player.play(hooks):
-                        row = rows[tool, moment.state, seen, pace]
-                        row.add(recording, moment, hooks, verdict)
-    return rows
+def play_alone(arguments, pace):
+    """Each recording beside a daemon of its own; those of one tool one after another."""
+    tools = collections.defaultdict(list)
+    for recording in recordings(arguments):
+        tools[recording.tool].append(recording)
+
+    def play(recordings):
+        return [done for recording in recordings for hooks in (False, True)[:1 + recording.has_hooks]
+                for done in play_beside_one(arguments.program, [recording], pace, hooks)]
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        for done in threads.map(play, tools.values()):
+            yield from done
+
+
+def play_together(arguments, pace):
+    """All recordings at once beside one daemon, without hooks and then with them."""
+    found = list(recordings(arguments))
+    yield from play_beside_one(arguments.program, found, pace, hooks=False)
+    yield from play_beside_one(arguments.program, [one for one in found if one.has_hooks], pace,
+                               hooks=True)
+
+
+def play_beside_one(program, recordings, pace, hooks):
+    """Recordings in one home, each in a project of its own, all at once."""
+    daemon = Daemon(program, "hansard-replay-")
+    install(daemon.folder / "bin", {recording.tool for recording in recordings})
+    databases = collections.defaultdict(list)
+    for recording in recordings:
+        name, rows = recording.database()
+        databases[name] += rows
+    for name, rows in databases.items():
+        if name:
+            make_database(daemon.home / name, rows)
+
+    def play(recording):
+        print(f"{recording.tool} {recording.scenario}, {'with' if hooks else 'without'} hooks, "
+              f"{pace} times as fast …", file=sys.stderr, flush=True)
+        player = Player(daemon, recording, daemon.home / f"{recording.tool}-{recording.scenario}",
+                        pace)
+        try:
+            return [(recording, hooks, *done) for done in player.play(hooks)]
+        finally:
+            player.end()
+
+    try:
+        daemon.start()
+        with concurrent.futures.ThreadPoolExecutor(max_workers=len(recordings) or 1) as threads:
+            for done in threads.map(play, recordings):
+                yield from done
+    finally:
+        daemon.close()
 
 
 class Row:
@@ -133,19 +165,15 @@ def table_of(rows):
 
 
 class Player:
-    """A home in which a recording happens again, and the daemon that watches it."""
+    """A recording that happens again in a home that a daemon watches."""
 
-    def __init__(self, program, recording, pace):
-        self.program = program
+    def __init__(self, daemon, recording, project, pace):
+        self.daemon = daemon
         self.recording = recording
         self.pace = pace
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hansard-replay-"))
-        self.home = self.folder / "home"
-        self.environment = {"HOME": str(self.home), "TZ": "UTC",
-                            "HANSARD_JOURNAL": str(self.folder / "journal")}
-        self.process = None
-        self.locks = {}
-        self.database = None
+        project.mkdir()
+        self.actor = Actor(recording.tool, daemon.folder / "bin", daemon.home, project,
+                           daemon.environment, rewriter=self)
         # The file, or the session in a database, that was written to last.
         self.written = None
         # What one reader said otherwise than the others when last asked.
@@ -154,59 +182,18 @@ class Player:
         self.begun = time.time()
         # When something last happened in the recording, by the clock of this machine.
         self.acted = self.begun
-
-    def __enter__(self):
-        for path in self.recording.rest():
-            there = self.home / path.relative_to(self.recording.home)
-            there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, there)
-        self.home.mkdir(exist_ok=True)
-        self.make_database()
-        journal = self.folder / "journal"
-        journal.mkdir(mode=0o700)
-        (journal / "config.toml").write_text(readers.SETTINGS)
-        self.hansard("up", "--detach")
-        self.readers = readers.Readers(self.program, self.environment, journal)
-        return self
-
-    def __exit__(self, *_):
-        self.end()
-        self.readers.close()
-        if self.database:
-            self.database.close()
-        self.hansard("down")
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def make_database(self):
-        """The agent's database before anything was said."""
-        name, rows = self.recording.database()
-        if not name:
-            return
-        self.database = sqlite3.connect(self.place(name), isolation_level=None,
-                                        check_same_thread=False)
-        self.database.execute("PRAGMA journal_mode = wal")
-        for table, row in {table: row for table, row in rows}.items():
-            self.database.execute(f"CREATE TABLE {table} ({', '.join(row)})")
-        for table, row in rows:
-            if table == "project":
-                self.insert(table, row)
-
-    def insert(self, table, row):
-        row = json.loads(self.retimed(json.dumps(row)))
-        marks = ", ".join("?" * len(row))
-        self.database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})",
-                              list(row.values()))
-
-    def hansard(self, *words, said=b""):
-        subprocess.run([self.program, *words], env=self.environment, input=said, check=True,
-                       stdout=subprocess.DEVNULL)
+        # When its last process ended.
+        self.ended = 0.0
+        for path in recording.rest():
+            name = str(path.relative_to(recording.home))
+            self.actor.write((name, path.read_text(encoding="utf-8")))
 
     def play(self, hooks):
         """Plays it; each moment with what came of the comparison."""
         actions = collections.deque(self.recording.actions(hooks))
         self.begun = time.time()
         for moment in self.recording.moments():
-            grace = GRACE_EXITED_S if moment.state == "exited" else GRACE_S
+            grace = GRACE_PROCESS_S if moment.state in ("exited", "resumed") else GRACE_S
             end = max(moment.begin, moment.end - BEFORE_END_S)
             self.play_to(actions, min(moment.begin + grace, end))
             if self.written is None:
@@ -251,7 +238,7 @@ class Player:
         self.disagreement = None
         if status is None or status["status"] not in right:
             return False
-        self.disagreement = self.readers.disagreement(status)
+        self.disagreement = self.daemon.readers.disagreement(status)
         return self.disagreement is None
 
     def told(self):
@@ -262,7 +249,8 @@ class Player:
         return session["status"] + (" for sure" if session["confidence"] == "high" else "")
 
     def session(self):
-        sessions = {item["provider_session_id"]: item for item in self.readers.page()}
+        sessions = {item["provider_session_id"]: item for item in self.daemon.readers.page()
+                    if item["provider"] == self.recording.tool}
         # Some name a file after the beginning of an id only, which others have in common.
         its = [id for id in sessions if id in self.written] or [id for id in sessions
                                                                 if id[:8] in self.written]
@@ -270,78 +258,40 @@ class Player:
 
     # What happens in a recording.
 
-    def start(self):
-        self.end()
-        self.process = subprocess.Popen([self.recording.tool, "3600"], executable="/bin/sleep",
-                                        env={})
+    def start(self, words):
+        # However fast it is played: the start of a process is known only so exactly.
+        time.sleep(max(0.0, self.ended + START_S - time.time()))
+        self.actor.start(*words)
 
     def end(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-        for lock in self.locks.values():
-            lock.close()
-        self.locks.clear()
+        self.actor.kill()
+        self.ended = time.time()
 
     def line(self, about):
-        name, line = about
-        with open(self.place(name), "ab", buffering=0) as file:
-            file.write(self.retimed(line).encode())
-        if "/subagents/" not in name:
-            self.written = name
+        self.actor.line(about)
+        if "/subagents/" not in about[0]:
+            self.written = about[0]
 
     def write(self, about):
-        name, content = about
-        place = self.place(name)
-        place.write_text(self.retimed(self.with_process(content)))
-        if "thread-writer-locks" in name and self.process and name not in self.locks:
-            lock = self.locks[name] = open(place, encoding="utf-8")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        self.actor.write(about)
+
+    def delete(self, name):
+        self.actor.delete(name)
 
     def rows(self, about):
         session, rows = about
-        self.database.execute("BEGIN")
-        for table, row in rows:
-            self.insert(table, row)
-        self.database.execute("COMMIT")
+        database, _ = self.recording.database()
+        self.actor.rows(self.daemon.home / database, rows)
         if session["parent_id"] is None:
             self.written = session["id"]
 
-    def delete(self, name):
-        self.place(name).unlink(missing_ok=True)
-
     def hook(self, call):
-        said = json.dumps(call["stdin"]).replace("/home/dev/", f"{self.home}/")
-        self.hansard("hook", self.recording.tool, call["event"], said=self.retimed(said).encode())
+        self.actor.hook(self.daemon.hansard, call)
 
-    def place(self, name):
-        """Where a file of the recording is; what is named after a process is so here, too."""
-        pid = str(self.process.pid) if self.process else "0"
-        name = re.sub(r"(?<=/sessions/)\d+(?=\.json$)|(?<=/inuse\.)\d+(?=\.lock$)", pid, name)
-        place = self.home / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        return place
+    # What else is different here than in the recording.
 
-    def with_process(self, content):
-        """A registry entry is about the process that stands for the agent here."""
-        if not self.process or "procStart" not in content:
-            return content
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as told:
-            ticks = told.read().rsplit(")", 1)[1].split()[19]
-        entry = {**json.loads(content), "pid": self.process.pid, "procStart": ticks}
-        return json.dumps(entry)
+    def name(self, text):
+        return text
 
-    def retimed(self, text):
-        """The same with its times moved to when it happens again."""
-        def iso(found):
-            now = self.now_of(seconds(found.group()))
-            whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-            return f"{whole}.{int(now % 1 * 1000):03}Z"
-
-        def millis(found):
-            return str(int(self.now_of(int(found.group()) / 1000) * 1000))
-
-        near = str(int(self.recording.begin))[:5]
-        text = ISO.sub(iso, text)
-        return re.sub(rf"\b{near}\d{{8}}\b", millis, text)
+    def text(self, text):
+        return retimed(text, self.recording.begin, self.now_of)

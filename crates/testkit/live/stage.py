@@ -10,11 +10,8 @@ import agents
 from model import Model
 from readers import Api
 from terminal import NotSeen, Terminals
+from truth import GRACE_PROCESS_S, GRACE_S
 
-# How long after a change our status may still be the former one. A process that is gone is noticed
-# within two seconds.
-GRACE_S = 1.0
-GRACE_EXITED_S = 2.0
 # How long a state is left as it is, so that states can be compared.
 HOLD_S = 3.5
 ASK_S = 0.2
@@ -204,7 +201,7 @@ class Truth:
     def verdict(self, said):
         """`right` if it was said from a second after its beginning to its end, `late` if only at
         its end, else what was said instead, and how surely."""
-        grace = GRACE_EXITED_S if self.status == "exited" else GRACE_S
+        grace = GRACE_PROCESS_S if self.status == "exited" else GRACE_S
         due = [(at - self.began, status_of(rows, self.session.id))
                for at, rows in said if self.began + grace <= at <= self.ended]
         if not due:
