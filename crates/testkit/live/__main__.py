@@ -15,6 +15,7 @@ import tempfile
 
 import agents
 import alone
+import crowd
 import replay
 import results
 import scenarios
@@ -27,8 +28,9 @@ import offline  # noqa: E402  one way out of the network
 
 
 def main():
-    if sys.argv[1:2] == ["replay"]:
-        return replay.main()
+    others = {"replay": replay.main, "crowd": crowd.main}
+    if sys.argv[1:2] and sys.argv[1] in others:
+        return others[sys.argv[1]]()
     arguments = parse()
     alone.enter()
     target = target_folder()
@@ -63,7 +65,10 @@ def is_untold(row):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="./live", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="./live", description=__doc__.split("\n")[0],
+        epilog="`./live replay --help` and `./live crowd --help` tell of the other two: recordings of "
+        "agents that are played again, and fifty stand-ins for agents that work at once.")
     parser.add_argument("--agent", action="append", type=chosen, metavar="NAME[=VERSION]",
                         help="only this agent, in this version; may be given again, also with "
                         "another version: " + ", ".join(agent.name for agent in agents.AGENTS))
