@@ -143,12 +143,14 @@ class Recording:
                 yield line["t"], "end", None
 
     def states(self):
-        """Registry entries and locks, which are told with all that is in them."""
+        """Registry entries and locks, which are told with all that is in them. They come before what
+        is written by those who hold them, which may have been seen a moment earlier."""
         for change in self.files:
             if change["ev"] == "deleted":
                 yield change["t"], "delete", change["path"]
             elif change.get("content") is not None:
-                yield change["t"], "write", (change["path"], change["content"])
+                early = POLL_S if change["ev"] == "created" else 0.0
+                yield change["t"] - early, "write", (change["path"], change["content"])
 
     def lines(self):
         """The lines of transcripts, each when its file was seen to have grown behind it."""

@@ -26,6 +26,9 @@ TABLE_BEGINS = "| tool |"
 # How far before its end a state is looked at once more.
 BEFORE_END_S = 0.05
 ASK_S = 0.05
+# How many are played at once beside one daemon, at their own pace. One that is played ten times as
+# fast has as much to do as ten agents.
+AT_ONCE_MAX = 400
 # How long after the end of a process the next one begins, at least.
 START_S = 0.05
 
@@ -62,7 +65,7 @@ def parse():
     parser.add_argument("--tool", action="append", help="only this agent; may be given again")
     parser.add_argument("--scenario", action="append", help="only this one; may be given again")
     parser.add_argument("--together", action="store_true",
-                        help="all recordings at once, in one home and beside one daemon")
+                        help="all recordings in one home and beside one daemon, many at once")
     parser.add_argument("--write", action="store_true", help=f"write the table into {TABLE.name}")
     arguments = parser.parse_args(sys.argv[2:])
     if arguments.write and arguments.together:
@@ -97,7 +100,7 @@ def play_alone(arguments, pace):
 
 
 def play_together(arguments, pace):
-    """All recordings at once beside one daemon, without hooks and then with them."""
+    """All recordings beside one daemon, without hooks and then with them."""
     found = list(recordings(arguments))
     yield from play_beside_one(arguments.program, found, pace, hooks=False)
     yield from play_beside_one(arguments.program, [one for one in found if one.has_hooks], pace,
@@ -105,7 +108,7 @@ def play_together(arguments, pace):
 
 
 def play_beside_one(program, recordings, pace, hooks):
-    """Recordings in one home, each in a project of its own, all at once."""
+    """Recordings in one home, each in a project of its own, as many at once as the daemon can bear."""
     daemon = Daemon(program, "hansard-replay-")
     install(daemon.folder / "bin", {recording.tool for recording in recordings})
     databases = collections.defaultdict(list)
@@ -128,7 +131,7 @@ def play_beside_one(program, recordings, pace, hooks):
 
     try:
         daemon.start()
-        with concurrent.futures.ThreadPoolExecutor(max_workers=len(recordings) or 1) as threads:
+        with concurrent.futures.ThreadPoolExecutor(max_workers=AT_ONCE_MAX // pace) as threads:
             for done in threads.map(play, recordings):
                 yield from done
     finally:
@@ -211,6 +214,9 @@ class Player:
             self.wait_for(at)
             getattr(self, kind)(*([] if about is None else [about]))
             self.acted = time.time()
+            # What takes long here makes the rest later: else it would be written with times that
+            # are over, before the process that writes it began.
+            self.begun += max(0.0, self.acted - self.now_of(at))
         self.wait_for(until)
 
     def left_of(self, grace):
@@ -249,8 +255,9 @@ class Player:
         return session["status"] + (" for sure" if session["confidence"] == "high" else "")
 
     def session(self):
+        here = (self.recording.tool, str(self.actor.project))
         sessions = {item["provider_session_id"]: item for item in self.daemon.readers.page()
-                    if item["provider"] == self.recording.tool}
+                    if (item["provider"], item["project"]) == here}
         # Some name a file after the beginning of an id only, which others have in common.
         its = [id for id in sessions if id in self.written] or [id for id in sessions
                                                                 if id[:8] in self.written]
