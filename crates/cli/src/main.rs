@@ -7,6 +7,7 @@ mod error; // errors in words, and exit codes
 mod statuses; // what sessions are doing, from the daemon or from here
 mod world; // journal, clock, randomness and environment
 mod shape; // JSON output of single commands
+mod streamed; // lists in JSON that are never held whole
 
 use std::process::ExitCode;
 

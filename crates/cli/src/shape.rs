@@ -5,8 +5,13 @@ use event::payload::ToolCall;
 use event::{EventId, Raw, Time};
 use journal::{Ancestry, SessionInfo};
 use projection::{Chapter, DigestFact, FactOrigin};
-use serde::Serialize;
-use session::view::{EffectiveView, HistoryEntry, Repair};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use session::view::{EffectiveStream, HistoryEntry, Repair};
+use session::{SessionError, SessionReader};
+
+use crate::error::CliError;
+use crate::streamed::Streamed;
 
 #[derive(Serialize)]
 pub(crate) struct EntryShape {
@@ -46,14 +51,18 @@ pub(crate) struct RepairShape {
     pub why: String,
 }
 
-#[derive(Serialize)]
+/// What a model would see, written while it is read. Fields: `entries`, `tokens_estimate`,
+/// `base_seq` (the compaction or snapshot that the history stands on), `repairs` (what was left out
+/// or moved, and why).
 pub(crate) struct EffectiveShape {
-    pub entries: Vec<EntryShape>,
-    pub tokens_estimate: u64,
-    /// The compaction or snapshot that the history stands on.
-    pub base_seq: Option<u64>,
-    /// What was left out or moved, and why.
-    pub repairs: Vec<RepairShape>,
+    entries: Streamed<EntryShapes, SessionError>,
+}
+
+/// The entries of a history as JSON has them.
+struct EntryShapes {
+    history: EffectiveStream<SessionReader>,
+    /// Characters of the texts so far.
+    text_chars: u64,
 }
 
 #[derive(Serialize)]
@@ -109,21 +118,44 @@ impl From<&ToolCall> for CallShape {
     }
 }
 
-impl From<&EffectiveView> for EffectiveShape {
-    fn from(view: &EffectiveView) -> EffectiveShape {
-        let repair = |repair: &Repair| RepairShape { seq: repair.seq, why: repair.why.to_string() };
-        EffectiveShape {
-            entries: view.entries().map(|entry| EntryShape::from(&**entry)).collect(),
-            tokens_estimate: tokens_estimate(view),
-            base_seq: view.base_seq(),
-            repairs: view.repairs().map(repair).collect(),
-        }
+impl EffectiveShape {
+    pub(crate) fn new(history: EffectiveStream<SessionReader>) -> EffectiveShape {
+        EffectiveShape { entries: Streamed::new(EntryShapes { history, text_chars: 0 }) }
+    }
+
+    /// Returns the result of printing it.
+    pub(crate) fn finish(self, printed: Result<(), CliError>) -> Result<(), CliError> {
+        self.entries.finish(printed)
     }
 }
 
-/// Estimates tokens at four characters each, enough to see how full a context window is.
-fn tokens_estimate(view: &EffectiveView) -> u64 {
-    view.entries().map(|entry| entry.text().chars().count() as u64).sum::<u64>().div_ceil(4)
+impl Serialize for EffectiveShape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shape = serializer.serialize_struct("EffectiveShape", 4)?;
+        shape.serialize_field("entries", &self.entries)?;
+        // The rest is known behind the last entry.
+        let source = self.entries.source();
+        // At four characters each, enough to see how full a context window is.
+        shape.serialize_field("tokens_estimate", &source.text_chars.div_ceil(4))?;
+        shape.serialize_field("base_seq", &source.history.base_seq())?;
+        let repair = |repair: &Repair| RepairShape { seq: repair.seq, why: repair.why.to_string() };
+        let repairs: Vec<RepairShape> = source.history.repairs().into_iter().map(repair).collect();
+        shape.serialize_field("repairs", &repairs)?;
+        shape.end()
+    }
+}
+
+impl Iterator for EntryShapes {
+    type Item = Result<EntryShape, SessionError>;
+
+    fn next(&mut self) -> Option<Result<EntryShape, SessionError>> {
+        let entry = match self.history.next()? {
+            Ok(entry) => entry,
+            Err(error) => return Some(Err(error.into())),
+        };
+        self.text_chars += entry.text().chars().count() as u64;
+        Some(Ok(EntryShape::from(&*entry)))
+    }
 }
 
 /// One epoch with its facts.

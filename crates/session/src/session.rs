@@ -12,7 +12,7 @@ use journal::{FollowFrom, Journal, OnLag, ReadError, Selection, Subscription};
 use crate::append::AppendState;
 use crate::folded::{FoldedState, Reduction};
 use crate::reader::{SessionEvents, SessionReader};
-use crate::view::EffectiveView;
+use crate::view::{EffectiveStream, EffectiveView, View, ViewOptions};
 use crate::{
     Host, LiveState, LogPoint, OpenWork, Reducer, Scope, SessionCost, SessionError,
     SessionSettings, Stamps, Waiting,
@@ -119,17 +119,14 @@ impl Session {
 
     fn load(host: &Host, id: SessionId, point: Option<u64>) -> Result<Session, SessionError> {
         let session = Session::empty(host, id, point);
-        {
-            let reader = session.reader();
-            let mut state = session.state();
-            state.load(&reader)?;
-            state.catch_up(&reader)?;
-            // A state in the past must not replace the newer one that is saved.
-            if point.is_none() {
-                state.save_if_due(&reader);
-            }
-        }
+        session.load_state()?;
         Ok(session)
+    }
+
+    /// Folds the recorded events, from the saved state on if there is one.
+    fn load_state(&self) -> Result<(), SessionError> {
+        self.state().load(&self.reader())?;
+        self.refresh()
     }
 
     pub fn session_id(&self) -> &SessionId {
@@ -215,6 +212,24 @@ impl Session {
     /// costs nothing, and a copy is cheap to keep.
     pub fn effective(&self) -> Result<EffectiveView, SessionError> {
         Ok(self.state_at_tail()?.view.effective(&self.reader())?.clone())
+    }
+
+    /// Returns the effective history of a session, or the one it had at a point, to be read entry by
+    /// entry. Neither the log nor the history is held.
+    pub fn stream_effective(
+        host: &Host,
+        id: SessionId,
+        point: Option<LogPoint>,
+    ) -> Result<EffectiveStream<SessionReader>, SessionError> {
+        let point = point.map(|point| point.resolve(host.journal(), &id)).transpose()?;
+        let session = Session::empty(host, id, point);
+        // Unloaded first: a view that holds entries would hold those of the events it catches up
+        // with.
+        session.state().view.unload();
+        session.load_state()?;
+        let mut state = session.state();
+        let view = std::mem::replace(&mut state.view, View::new(ViewOptions::default()));
+        Ok(view.into_stream(session.reader())?)
     }
 
     /// Returns what has begun and not ended.

@@ -21,6 +21,8 @@ mod plan; // the entries that a base puts in place of the beginning
 mod answer_span; // the open answer at a given event
 mod files; // the working set of files
 mod upkeep; // applying events to a view, and reading its entries
+mod late_answers; // answers with parts that come late
+mod stream; // the history entry by entry, without holding it
 mod saved; // the view beside the log
 mod list; // a list that is cheap to copy
 mod log; // access of a view to the log
@@ -32,6 +34,7 @@ pub use error::ViewError;
 pub use files::{FILES_MAX, FileLists, FileTools, Touch};
 pub use log::EventLog;
 pub use saved::SavedView;
+pub use stream::EffectiveStream;
 
 pub(crate) use answer_span::AnswerSpan;
 pub(crate) use base::BasePayload;

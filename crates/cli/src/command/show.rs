@@ -1,23 +1,20 @@
 //! `hansard show`: one session as turns, events, or the view of a model.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
 use daemon::{answers, prices};
 use event::Event;
-use journal::{
-    Delivery, Events, FollowError, FollowFrom, Journal, OnLag, ReadError, Selection, SessionInfo,
-};
+use journal::{Delivery, Events, FollowError, FollowFrom, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summarize;
 use projection::{
     Chapter, Chronicle, FactOrigin, Facts, PriceTable, Projection, ToolCount, Turn, TurnOutcome,
-    TurnStream, Turns, redacted,
+    Turns, redacted,
 };
 use redact::Redactor;
-use serde::ser::{Error, SerializeSeq};
-use serde::{Serialize, Serializer};
-use session::{LogPoint, Session};
+use serde::Serialize;
+use session::view::EffectiveStream;
+use session::{LogPoint, Session, SessionError, SessionReader};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use views::{chronicle_of, load_current};
@@ -28,6 +25,7 @@ use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, format_money, one_line};
 use crate::shape::{EffectiveShape, EpochShape};
+use crate::streamed::Streamed;
 use crate::world;
 
 #[derive(Args)]
@@ -130,7 +128,8 @@ impl ShowArgs {
             return self.follow_events(&journal, &info, output);
         }
         if self.effective {
-            print_effective(&open_session(&journal, &info, self.until)?, output)?;
+            let host = world::host(journal.clone());
+            print_effective(Session::stream_effective(&host, info.id, self.until)?, output)?;
             output.flush()?;
             return Ok(Completion::Success);
         }
@@ -261,10 +260,9 @@ fn print_turns(
     let shape = answers::session(info, &log.facts()?, prices);
     let turns = Turns::stream(log.events(0)?);
     if output.json() {
-        let turns = StreamedTurns::new(turns);
+        let turns = Streamed::new(turns.map(|turn| turn.map(answers::turn)));
         let printed = output.json_line(&SessionWithTurns { session: shape, turns: &turns });
-        // The reason why the events could not be read goes before that of the writer.
-        return turns.finish().map_err(CliError::from).and(printed);
+        return turns.finish(printed);
     }
     let title = shape.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;
@@ -290,44 +288,10 @@ fn print_turns(
 
 /// A session whose turns are written while its events are read.
 #[derive(Serialize)]
-struct SessionWithTurns<'a> {
+struct SessionWithTurns<'a, T: Serialize> {
     #[serde(flatten)]
     session: wire::Session,
-    turns: &'a StreamedTurns,
-}
-
-/// Turns that are serialized once, one after the other.
-struct StreamedTurns {
-    turns: RefCell<TurnStream<Events>>,
-    /// Why the events ended early: a serializer takes only its own errors.
-    failure: RefCell<Option<ReadError>>,
-}
-
-impl StreamedTurns {
-    fn new(turns: TurnStream<Events>) -> StreamedTurns {
-        StreamedTurns { turns: RefCell::new(turns), failure: RefCell::new(None) }
-    }
-
-    fn finish(self) -> Result<(), ReadError> {
-        self.failure.into_inner().map_or(Ok(()), Err)
-    }
-}
-
-impl Serialize for StreamedTurns {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for turn in &mut *self.turns.borrow_mut() {
-            match turn {
-                Ok(turn) => list.serialize_element(&answers::turn(turn))?,
-                Err(error) => {
-                    let told = S::Error::custom(&error);
-                    *self.failure.borrow_mut() = Some(error);
-                    return Err(told);
-                }
-            }
-        }
-        list.end()
-    }
+    turns: &'a T,
 }
 
 fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {
@@ -376,12 +340,17 @@ fn tool_text(tool: &str, count: ToolCount) -> String {
     }
 }
 
-fn print_effective(session: &Session, output: &mut CliOutput) -> Result<(), CliError> {
-    let view = session.effective()?;
+fn print_effective(
+    mut view: EffectiveStream<SessionReader>,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     if output.json() {
-        return output.json_line(&EffectiveShape::from(&view));
+        let view = EffectiveShape::new(view);
+        let printed = output.json_line(&view);
+        return view.finish(printed);
     }
-    for entry in view.entries() {
+    for entry in &mut view {
+        let entry = entry.map_err(SessionError::from)?;
         let tool = entry.note.as_ref().map(|note| format!(" {}", one_line(&note.name, 30)));
         let head = format!("{}{} · {}", entry.role.as_str(), tool.unwrap_or_default(), entry.kind);
         output.line(output.styled(Style::Dim, head))?;

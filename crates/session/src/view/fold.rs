@@ -35,7 +35,7 @@ pub(crate) struct Fold {
     pub(crate) repairs: List<Repair>,
     /// Whether the next entries belong to the base, before the working set.
     pub(crate) in_base: bool,
-    items: Vec<FoldItem>,
+    items: VecDeque<FoldItem>,
     /// The number of settled items before the first of `items`.
     settled_items: usize,
     /// The item of each unsettled answer, by message id.
@@ -178,20 +178,14 @@ impl Fold {
         // Items are counted over the whole history, so that an index stays valid when earlier ones
         // settle.
         let until = self.open.as_ref().map_or(end, |open| open.item);
-        let (mut entries, mut repairs) = (Vec::new(), Vec::new());
-        for item in self.items.drain(..until - self.settled_items) {
-            match item {
-                FoldItem::Entry(entry) => entries.push(entry),
-                FoldItem::Answer(mut answer) => {
-                    answer.render_into(&mut entries, &mut repairs);
-                    // Answers without an id are not in the map and cannot get late parts.
-                    if self.answers.remove(&answer.message_id).is_some() {
-                        self.settled_answers
-                            .insert_answer(hash(&answer.message_id), answer.place());
-                    }
+        let settled_answers = &mut self.settled_answers;
+        let (entries, repairs) =
+            render_items(self.items.drain(..until - self.settled_items), |answer| {
+                // Answers without an id are not in the map and cannot get late parts.
+                if self.answers.remove(&answer.message_id).is_some() {
+                    settled_answers.insert_answer(hash(&answer.message_id), answer.place());
                 }
-            }
-        }
+            });
         self.settled.extend(entries);
         self.repairs.extend(repairs);
         self.settled_items = until;
@@ -221,12 +215,31 @@ impl Fold {
     pub(crate) fn unsettled(&mut self) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
         let (mut entries, mut repairs) = (Vec::new(), Vec::new());
         for item in &mut self.items {
-            match item {
-                FoldItem::Entry(entry) => entries.push(Arc::clone(entry)),
-                FoldItem::Answer(answer) => answer.render_into(&mut entries, &mut repairs),
-            }
+            item.render_into(&mut entries, &mut repairs);
         }
         (entries, repairs)
+    }
+
+    /// Takes out the entries before the first answer that is open or that `is_awaited` says gets
+    /// parts later, with their repairs. The fold forgets them: a part that comes all the same begins
+    /// an answer of its own.
+    pub(crate) fn take_finished(
+        &mut self,
+        is_awaited: impl Fn(&str) -> bool,
+    ) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
+        let until = self.open.as_ref().map_or(usize::MAX, |open| open.item - self.settled_items);
+        let items = self.items.iter().take(until);
+        let finished = items.take_while(|item| !item.is_answer(&is_awaited)).count();
+        self.settled_items += finished;
+        render_items(self.items.drain(..finished), |answer| {
+            self.answers.remove(&answer.message_id);
+        })
+    }
+
+    /// Takes out all entries that are left, with their repairs.
+    pub(crate) fn take_rest(&mut self) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
+        self.open = None;
+        self.take_finished(|_| false)
     }
 
     fn add_part(&mut self, said: Contribution, spoken: PlacedEvent<'_>) -> Result<(), LatePart> {
@@ -271,7 +284,7 @@ impl Fold {
             contexts: Vec::new(),
         });
         if known.is_none() {
-            self.items.push(FoldItem::Answer(Box::new(AnswerBuilder::new(id))));
+            self.items.push_back(FoldItem::Answer(Box::new(AnswerBuilder::new(id))));
             if !id.is_empty() {
                 self.answers.insert(id.to_owned(), item);
             }
@@ -339,9 +352,38 @@ impl Fold {
         match (entry.is_prefix(), self.in_base) {
             (true, true) => self.base_prefix.push(entry),
             (true, false) => self.prefix.push(entry),
-            (false, _) => self.items.push(FoldItem::Entry(entry)),
+            (false, _) => self.items.push_back(FoldItem::Entry(entry)),
         }
     }
+}
+
+impl FoldItem {
+    fn is_answer(&self, is_asked: impl Fn(&str) -> bool) -> bool {
+        matches!(self, FoldItem::Answer(answer) if is_asked(&answer.message_id))
+    }
+
+    fn render_into(&mut self, entries: &mut Vec<Arc<HistoryEntry>>, repairs: &mut Vec<Repair>) {
+        match self {
+            FoldItem::Entry(entry) => entries.push(Arc::clone(entry)),
+            FoldItem::Answer(answer) => answer.render_into(entries, repairs),
+        }
+    }
+}
+
+/// Returns the entries of items that change no more, and their repairs. Calls `forget` with each
+/// answer.
+fn render_items(
+    items: impl Iterator<Item = FoldItem>,
+    mut forget: impl FnMut(&AnswerBuilder),
+) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
+    let (mut entries, mut repairs) = (Vec::new(), Vec::new());
+    for mut item in items {
+        item.render_into(&mut entries, &mut repairs);
+        if let FoldItem::Answer(answer) = &item {
+            forget(answer);
+        }
+    }
+    (entries, repairs)
 }
 
 impl SettledAnswers {
@@ -357,7 +399,7 @@ impl SettledAnswers {
     }
 }
 
-fn hash(message_id: &str) -> u64 {
+pub(crate) fn hash(message_id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     message_id.hash(&mut hasher);
     hasher.finish()

@@ -18,6 +18,21 @@ pub trait EventLog {
     fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
 }
 
+impl<L: EventLog + ?Sized> EventLog for &L {
+    fn read(
+        &self,
+        from_seq: u64,
+        to_seq: u64,
+        each: &mut dyn FnMut(&Event),
+    ) -> Result<(), ReadError> {
+        (**self).read(from_seq, to_seq, each)
+    }
+
+    fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError> {
+        (**self).seq_of(id)
+    }
+}
+
 impl dyn EventLog + '_ {
     /// One event, or none where the log ends before it.
     pub(crate) fn event(&self, seq: u64) -> Result<Option<Event>, ReadError> {

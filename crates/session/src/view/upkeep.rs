@@ -5,7 +5,7 @@
 //! [`View::read_back`] reads the history from its base on; it runs only when the history is
 //! requested, so several expensive changes in a row cost one read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use event::{Event, Kind};
@@ -29,6 +29,29 @@ pub(super) struct Loaded {
     working_set: Option<Arc<HistoryEntry>>,
     /// The last result of [`View::effective`], until the next event.
     pub(super) effective: Option<EffectiveView>,
+}
+
+/// How a history is read from its base on.
+pub(super) struct Reading {
+    /// In the order of the history.
+    pub(super) steps: VecDeque<ReadingStep>,
+    /// Replacement texts, by the place of the event.
+    pub(super) replaced: HashMap<u64, Replaced>,
+    pub(super) repairs: Vec<Repair>,
+    pub(super) working_set: Option<Arc<HistoryEntry>>,
+    pub(super) files: FileLists,
+}
+
+pub(super) struct ReadingStep {
+    pub(super) step: PlanStep,
+    /// Whether it stands before the working set.
+    pub(super) in_base: bool,
+}
+
+impl ReadingStep {
+    fn later(step: PlanStep) -> ReadingStep {
+        ReadingStep { step, in_base: false }
+    }
 }
 
 impl View {
@@ -159,6 +182,23 @@ impl View {
 
     /// Reads the history from its base on.
     pub(super) fn read_back(&self, log: &dyn EventLog) -> Result<Loaded, ViewError> {
+        let reading = self.plan_reading(log)?;
+        let mut fold = Fold::default();
+        for step in &reading.steps {
+            self.fold_step(step, &reading.replaced, &mut fold, log)?;
+        }
+        fold.settle_before_open();
+        Ok(Loaded {
+            fold,
+            base_repairs: reading.repairs.into(),
+            working_set: reading.working_set,
+            files: Arc::new(reading.files),
+            effective: None,
+        })
+    }
+
+    /// Plans how the history is read from its base on.
+    pub(super) fn plan_reading(&self, log: &dyn EventLog) -> Result<Reading, ViewError> {
         let ground = PlanInput {
             path: &self.path,
             amends: &self.amends,
@@ -168,36 +208,44 @@ impl View {
         };
         let plan = Plan::build_plan(&self.chosen, &ground)?;
         let mut repairs = self.skipped_bases(log)?;
-        repairs.extend(plan.repairs.iter().cloned());
+        repairs.extend(plan.repairs);
 
-        let mut fold = Fold::default();
-        for (at, step) in plan.steps.iter().enumerate() {
-            fold.in_base = at < plan.in_base;
-            match step {
-                PlanStep::Inline(inline) => fold.apply_inline(inline),
-                PlanStep::Events(range) => {
-                    self.read_range(*range, &plan.replaced, false, &mut fold, log)?;
-                }
-                // Covered by the base, but a later result may bring its answer back.
-                PlanStep::Dormant(range) => {
-                    self.read_range(*range, &plan.replaced, true, &mut fold, log)?;
-                }
+        let planned = plan.steps.into_iter().enumerate();
+        let mut steps: VecDeque<ReadingStep> =
+            planned.map(|(at, step)| ReadingStep { step, in_base: at < plan.in_base }).collect();
+        let after_seq = self.chosen.root.map_or(0, |root| root.cutoff_seq);
+        let later = self.path.ranges_between(after_seq, self.up_to_seq).into_iter();
+        // The working set stands between the base and what came later.
+        steps.extend(later.map(|range| ReadingStep::later(PlanStep::Events(range))));
+        Ok(Reading {
+            steps,
+            replaced: plan.replaced,
+            repairs,
+            working_set: plan.files.working_set(self.options.files_max).map(Arc::new),
+            files: plan.files,
+        })
+    }
+
+    /// Folds what one step of the reading leads to.
+    pub(super) fn fold_step(
+        &self,
+        step: &ReadingStep,
+        replaced: &HashMap<u64, Replaced>,
+        fold: &mut Fold,
+        log: &dyn EventLog,
+    ) -> Result<(), ViewError> {
+        fold.in_base = step.in_base;
+        match &step.step {
+            PlanStep::Inline(inline) => fold.apply_inline(inline),
+            PlanStep::Events(range) => {
+                self.read_range(*range, replaced, false, fold, log)?;
+            }
+            // Covered by the base, but a later result may bring its answer back.
+            PlanStep::Dormant(range) => {
+                self.read_range(*range, replaced, true, fold, log)?;
             }
         }
-        // The working set stands between the base and what came later.
-        fold.in_base = false;
-        let after_seq = self.chosen.root.map_or(0, |root| root.cutoff_seq);
-        for range in self.path.ranges_between(after_seq, self.up_to_seq) {
-            self.read_range(range, &plan.replaced, false, &mut fold, log)?;
-        }
-        fold.settle_before_open();
-        Ok(Loaded {
-            fold,
-            base_repairs: repairs.into(),
-            working_set: plan.files.working_set(self.options.files_max).map(Arc::new),
-            files: Arc::new(plan.files),
-            effective: None,
-        })
+        Ok(())
     }
 
     /// Folds the events of a range, amended ones in their latest form. Returns `false` if a part

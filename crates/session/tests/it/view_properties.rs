@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use session::builder::{Mode, ViewBuilder};
 use session::compaction::{self, CompactionOptions};
 use session::snapshot::{Snapshotter, Trigger};
-use session::view::{EffectiveView, HistoryEntry, SavedView, View, ViewOptions};
+use session::view::{EffectiveView, HistoryEntry, Repair, SavedView, View, ViewOptions};
 
 use crate::log::{TestLog, id_at, render, result, shown};
 
@@ -483,6 +483,39 @@ proptest! {
         }
         let built = ViewBuilder::default().build(&log.events).unwrap();
         assert_same(view.effective(&log).unwrap(), &built, &log);
+    }
+
+    #[test]
+    fn a_streamed_history_is_the_built_one(
+        steps in prop::collection::vec(step(), 1..40),
+        padding in 0..3usize,
+    ) {
+        let mut log = TestLog::new();
+        for (at, step) in steps.iter().enumerate() {
+            step.take(&mut log);
+            // Hidden facts spread the steps over several pieces of the reading.
+            for _ in 0..[0, 7, 70][padding] * (at % 2) {
+                log.fact();
+            }
+        }
+        let mut view = View::new(ViewOptions::default());
+        log.events.iter().for_each(|event| view.apply(event, &log).unwrap());
+        let built = ViewBuilder::default().build(&log.events).unwrap();
+        let mut stream = view.into_stream(log.clone()).unwrap();
+        let streamed: Vec<HistoryEntry> =
+            stream.by_ref().map(|entry| entry.unwrap().as_ref().clone()).collect();
+        prop_assert_eq!(streamed, entries(&built));
+        prop_assert_eq!(stream.base_seq(), built.base_seq());
+        let sorted = |repairs: Vec<(u64, String)>| {
+            let mut repairs = repairs;
+            repairs.sort();
+            repairs
+        };
+        let named = |repair: &Repair| (repair.seq, repair.why.to_string());
+        prop_assert_eq!(
+            sorted(stream.repairs().into_iter().map(named).collect()),
+            sorted(built.repairs().map(named).collect())
+        );
     }
 
     #[test]

@@ -537,3 +537,19 @@ fn invalid_saved_view_is_rebuilt() {
     other.prompt("another session");
     assert!(View::restore(&saved, ViewOptions::default(), &other).unwrap().is_none());
 }
+
+#[test]
+fn a_stream_reads_little_ahead() {
+    let log = long_session(500);
+    let mut view = View::new(ViewOptions::default());
+    log.events.iter().for_each(|event| view.apply(event, &log).unwrap());
+    let counting = Counting { log: &log, read: Cell::new(0) };
+    let stream = view.into_stream(&counting).unwrap();
+    let read_first = counting.read.replace(0);
+    assert!(read_first > 500 && read_first <= log.tail(), "{read_first} read at first");
+    for entry in stream {
+        let seq = entry.unwrap().seq.unwrap();
+        assert!(counting.read.get() <= seq + 2 * 64, "{} read at {seq}", counting.read.get());
+    }
+    assert_eq!(counting.read.get(), read_first, "the path is read twice");
+}
