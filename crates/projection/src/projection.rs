@@ -24,6 +24,13 @@ pub trait Projection: Default {
     /// is never saved.
     const SAVE_AFTER: Option<u64> = None;
 
+    /// How many events a reader folds into this state before it saves the result. More than
+    /// `SAVE_AFTER` for a state that grows with its session, so that all saves together write so
+    /// many bytes per event at any length.
+    fn save_after(&self) -> Option<u64> {
+        Self::SAVE_AFTER
+    }
+
     /// The `seq` of the last event that was applied; 0 before the first.
     fn seq(&self) -> u64;
 

@@ -40,6 +40,9 @@ const WAITING_MAX: usize = 256;
 /// is not counted, so that older turns can be handed on while the log is read.
 const LATE_TURNS_MAX: usize = 64;
 
+/// Events that take about as long to fold as one turn takes to save: a turn has up to 4 kB of text.
+const SAVED_TURN_EVENTS: u64 = 4;
+
 /// The saved form of [`Turns`].
 #[derive(Serialize, Deserialize)]
 struct SavedTurns<T> {
@@ -82,6 +85,11 @@ struct TurnRequest {
 impl Projection for Turns {
     const NAME: &'static str = "turns";
     const SAVE_AFTER: Option<u64> = Some(2_000);
+
+    fn save_after(&self) -> Option<u64> {
+        let turns = self.done.len() as u64 * SAVED_TURN_EVENTS;
+        Self::SAVE_AFTER.map(|events| events.max(turns))
+    }
 
     fn seq(&self) -> u64 {
         self.seq

@@ -135,10 +135,11 @@ pub(crate) fn continue_and_save<P: Projection>(
     // First, so that a state that is given up counts as nothing and is replaced on disk.
     let state = discard_ahead(journal, session, state)?;
     let before = state.as_ref().map_or(0, P::seq);
+    let save_after = state.as_ref().map_or(P::SAVE_AFTER, P::save_after);
     let state: P = catch_up(journal, session, state)?;
     // Saturating: a state that was ahead of a replaced log is folded anew and may end before it.
     let folded = state.seq() - before;
-    if P::SAVE_AFTER.is_some_and(|events| folded >= events)
+    if save_after.is_some_and(|events| folded >= events)
         && let Some(bytes) = state.save()
     {
         // A journal that is only read refuses; the next reader then folds the events again.

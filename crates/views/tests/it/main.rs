@@ -117,6 +117,24 @@ fn a_cache_holds_no_more_than_its_capacity() {
 }
 
 #[test]
+fn saves_of_a_growing_state_become_rare() {
+    let folder = TempDir::new().unwrap();
+    let journal = journal_in(&folder);
+    let mut saved_at: Vec<u64> = Vec::new();
+    for number in 0..10 {
+        let session = record(&journal, "s", number * 2_000..(number + 1) * 2_000);
+        load_current::<Turns>(&journal, &session).unwrap();
+        let saved: Turns = load_saved(&journal, &session.id).unwrap().unwrap();
+        saved_at.push(saved.seq());
+        let whole: Turns = from_log(&journal, &session);
+        assert_eq!(catch_up(&journal, &session, Some(saved)).unwrap(), whole);
+    }
+    saved_at.dedup();
+    // Every second event begins a turn here, so the state grows as fast as it can.
+    assert_eq!(saved_at, [2_000, 6_000, 18_000]);
+}
+
+#[test]
 fn readers_save_only_what_took_long() {
     let folder = TempDir::new().unwrap();
     let journal = journal_in(&folder);
