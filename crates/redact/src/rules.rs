@@ -1,7 +1,7 @@
 //! Compiled rules and the search for findings.
 
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
@@ -30,7 +30,7 @@ pub(crate) const LEAD_MAX: usize = 64;
 /// The maximum length of a keyword.
 pub(crate) const WORD_MAX: usize = 32;
 
-/// A compiled set of rules. Compiling takes milliseconds, so a set is built once and shared.
+/// A set of rules that is built once and shared.
 #[derive(Debug)]
 pub struct Rules {
     keywords: Keywords,
@@ -47,8 +47,26 @@ struct CompiledRule {
 /// How a rule finds its secret beside a keyword.
 #[derive(Debug)]
 enum Matcher {
-    Pattern { regex: Regex, lead: usize, begins: Begins, continues: Continues },
+    Pattern { pattern: LazyPattern, begins: Begins, continues: Continues },
     Name,
+}
+
+/// A pattern that is compiled when one of its keywords is found for the first time. A compiled one
+/// takes tens of kilobytes, and texts have keywords of few rules.
+#[derive(Debug)]
+struct LazyPattern {
+    pattern: String,
+    lead: usize,
+    regex: OnceLock<Regex>,
+}
+
+impl LazyPattern {
+    fn regex(&self) -> &Regex {
+        self.regex.get_or_init(|| {
+            let regex = compile_pattern(&self.pattern, self.lead);
+            regex.expect("patterns are tried before they are used, the built-in ones by a test")
+        })
+    }
 }
 
 /// A secret that was found.
@@ -71,20 +89,27 @@ impl Rules {
     /// Returns the built-in rules.
     pub fn built_in() -> Arc<Rules> {
         static BUILT_IN: LazyLock<Arc<Rules>> = LazyLock::new(|| {
-            let rules = Rule::parse_list(Rules::BUILT_IN).and_then(|rules| Rules::new(&rules));
+            let rules = Rule::parse_list(Rules::BUILT_IN).and_then(|rules| Rules::build(&rules));
             Arc::new(rules.expect("a test compiles the built-in rules"))
         });
         BUILT_IN.clone()
     }
 
-    /// Compiles the given rules, followed by the built-in ones.
+    /// Checks the given rules and puts them before the built-in ones.
     pub fn with_built_in(rules: &[Rule]) -> Result<Rules, BadRule> {
+        rules.iter().try_for_each(check_pattern)?;
         let built_in = Rule::parse_list(Rules::BUILT_IN)?;
-        Rules::new(&[rules, &built_in].concat())
+        Rules::build(&[rules, &built_in].concat())
     }
 
-    /// Compiles the given rules only.
+    /// Checks the given rules and uses them only.
     pub fn new(rules: &[Rule]) -> Result<Rules, BadRule> {
+        rules.iter().try_for_each(check_pattern)?;
+        Rules::build(rules)
+    }
+
+    /// The set of rules whose patterns are known to compile.
+    fn build(rules: &[Rule]) -> Result<Rules, BadRule> {
         let mut keywords = Vec::new();
         for (place, rule) in rules.iter().enumerate() {
             for keyword in rule.keywords.iter().chain(&rule.names) {
@@ -163,14 +188,9 @@ impl CompiledRule {
         }
         let matcher = match &rule.pattern {
             Some(pattern) if !rule.keywords.is_empty() && rule.names.is_empty() => {
-                Matcher::Pattern {
-                    regex: compile_pattern(pattern, rule.lead).map_err(|source| {
-                        BadRule::Pattern { kind: kind.clone(), source: Box::new(source) }
-                    })?,
-                    lead: rule.lead,
-                    begins: rule.begins,
-                    continues: rule.continues,
-                }
+                let (pattern, lead) = (pattern.clone(), rule.lead);
+                let pattern = LazyPattern { pattern, lead, regex: OnceLock::new() };
+                Matcher::Pattern { pattern, begins: rule.begins, continues: rule.continues }
             }
             None if rule.keywords.is_empty() && !rule.names.is_empty() => Matcher::Name,
             _ => return Err(BadRule::Shape { kind }),
@@ -181,14 +201,15 @@ impl CompiledRule {
     /// Finds the secret at `keyword`. `text` ends where the window ends.
     fn find(&self, text: &[u8], keyword: &Range<usize>) -> Option<RuleMatch> {
         let (whole, secret, continues) = match &self.matcher {
-            Matcher::Pattern { regex, lead, begins, continues } => {
+            Matcher::Pattern { pattern, begins, continues } => {
+                let lead = pattern.lead;
                 let may_begin = |at: usize| *begins != Begins::Word || begins_word(text, at);
                 // Asked before the pattern is tried: most short keywords are a part of a word.
-                if *lead == 0 && !may_begin(keyword.start) {
+                if lead == 0 && !may_begin(keyword.start) {
                     return None;
                 }
-                let from = keyword.start.saturating_sub(*lead);
-                let (mut whole, mut secret) = match_pattern(regex, text, from)?;
+                let from = keyword.start.saturating_sub(lead);
+                let (mut whole, mut secret) = match_pattern(pattern.regex(), text, from)?;
                 if !may_begin(whole.start) || !is_secret(&text[secret.clone()], self.check) {
                     return None;
                 }
@@ -217,6 +238,12 @@ impl CompiledRule {
 fn compile_pattern(pattern: &str, lead: usize) -> Result<Regex, regex::Error> {
     let pattern = format!(r"\A(?s:.){{0,{lead}}}?({pattern})");
     RegexBuilder::new(&pattern).unicode(false).build()
+}
+
+fn check_pattern(rule: &Rule) -> Result<(), BadRule> {
+    let Some(pattern) = &rule.pattern else { return Ok(()) };
+    let bad = |source| BadRule::Pattern { kind: rule.kind.clone(), source: Box::new(source) };
+    compile_pattern(pattern, rule.lead.min(LEAD_MAX)).map(drop).map_err(bad)
 }
 
 /// Returns the match of the pattern from `from` on and the secret in it.
@@ -252,4 +279,33 @@ fn check_keyword<'a>(rule: &Rule, word: &'a str) -> Result<&'a str, BadRule> {
         return Ok(word);
     }
     Err(BadRule::Word { kind: rule.kind.clone(), word: word.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compiled(rules: &Rules) -> usize {
+        let is_compiled = |rule: &&CompiledRule| match &rule.matcher {
+            Matcher::Pattern { pattern, .. } => pattern.regex.get().is_some(),
+            Matcher::Name => false,
+        };
+        rules.rules.iter().filter(is_compiled).count()
+    }
+
+    #[test]
+    fn built_in_patterns_compile() {
+        Rules::new(&Rule::parse_list(Rules::BUILT_IN).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn only_patterns_of_found_keywords_are_compiled() {
+        let rules = Rules::with_built_in(&[]).unwrap();
+        rules.search(b"plain words", 0..11, |_| {});
+        assert_eq!(compiled(&rules), 0);
+        let text = b"see ghp_0123456789abcdefghijABCDEFGHIJ012345 here";
+        let mut found = 0;
+        rules.search(text, 0..text.len(), |_| found += 1);
+        assert_eq!((found, (1..8).contains(&compiled(&rules))), (1, true));
+    }
 }
