@@ -8,7 +8,7 @@ use testkit::corpus::Corpus;
 
 use crate::Outcome;
 use crate::load;
-use crate::meter::{Race, best_of, race_rounds, time_work};
+use crate::meter::{Cost, Race, best_of, race_rounds, time_work};
 use crate::report::{Bar, Growth, Report, Row};
 use crate::stage::{self, Stage};
 
@@ -25,10 +25,11 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 
 fn in_one_session(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let dir = stage.fresh_path();
-    let journal = stage::open_journal(&dir)?;
+    let mut journal = stage::open_journal(&dir)?;
     let mut corpus = Corpus::one_session(31);
     let all = stage.scale.events;
     let mut points = Vec::new();
+    let mut first_points = Vec::new();
     let mut recorded = 0;
     for at in [0, all / 100, all / 10, all] {
         if at > recorded {
@@ -43,10 +44,29 @@ fn in_one_session(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         points.push((at as u64, race.ours.per_item(round)));
         let measure = format!("append at {at} events in the session, against an empty journal");
         report.add_row(race.into_row(measure, round).with_bar(BAR));
+        if at > 0 {
+            journal.close();
+            let first = best_of(stage.scale.rounds, || {
+                recorded += 1;
+                append_first(&dir, corpus.next().expect("a corpus does not end"))
+            })?;
+            first_points.push((at as u64, first.per_item(1)));
+            journal = stage::open_journal(&dir)?;
+        }
     }
     let measure = "append, by events in the session".to_owned();
     report.add_growth(Growth { measure, points, bar: None });
+    let measure = "first append after opening, by events in the session".to_owned();
+    report.add_growth(Growth { measure, points: first_points, bar: None });
     first_after_opening(stage, report, journal, &dir, &mut corpus)
+}
+
+/// Opens a journal and appends one event, which is what is measured.
+fn append_first(dir: &Path, draft: Draft) -> Outcome<Cost> {
+    let journal = stage::open_journal(dir)?;
+    let (cost, _) = time_work(|| Ok(journal.append(Batch::observed().with(draft))?))?;
+    journal.close();
+    Ok(cost)
 }
 
 /// A writer that has just started knows nothing of the session yet.
@@ -59,20 +79,14 @@ fn first_after_opening(
 ) -> Outcome<()> {
     journal.close();
     drop(journal);
-    let first = |dir: &Path, draft: Draft| {
-        let journal = stage::open_journal(dir)?;
-        let (cost, _) = time_work(|| Ok(journal.append(Batch::observed().with(draft))?))?;
-        journal.close();
-        Ok(cost)
-    };
     let empty = stage.fresh_path();
     let drafts = corpus.by_ref();
     let race = race_rounds(
         stage.scale.rounds,
-        || first(dir, drafts.next().expect("a corpus does not end")),
+        || append_first(dir, drafts.next().expect("a corpus does not end")),
         || {
             let draft = Corpus::brief_sessions(99).next().expect("a corpus does not end");
-            let cost = first(&empty, draft)?;
+            let cost = append_first(&empty, draft)?;
             // The next round needs an empty journal again.
             std::fs::remove_dir_all(&empty)?;
             Ok(cost)

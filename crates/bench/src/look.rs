@@ -151,6 +151,8 @@ fn look_at_one(stage: &mut Stage, world: &World, report: &mut Report) -> Outcome
         // It prints all of them.
         ("`show --json`, by events in the session", None),
         ("`show --json`: peak memory, by events in the session", Some(FLAT)),
+        ("`show --effective --json`, by events in the session", None),
+        ("`show --effective --json`: peak memory, by events in the session", Some(FLAT)),
     ]);
     let longest = stage.scale.session_events;
     for events in [longest / 100, longest / 10, longest] {
@@ -163,7 +165,18 @@ fn look_at_one(stage: &mut Stage, world: &World, report: &mut Report) -> Outcome
         let (status, _) = best_run(stage, world, &status)?;
         let show = ["--journal", &dir, "show", "--json", session_id.as_str()];
         let (show, memory) = best_run(stage, world, &show)?;
-        ladder.add(events, [status.per_item(1), show.per_item(1), Quantity::Bytes(memory)]);
+        let effective = ["--journal", &dir, "show", "--effective", "--json", session_id.as_str()];
+        let (effective, effective_memory) = best_run(stage, world, &effective)?;
+        ladder.add(
+            events,
+            [
+                status.per_item(1),
+                show.per_item(1),
+                Quantity::Bytes(memory),
+                effective.per_item(1),
+                Quantity::Bytes(effective_memory),
+            ],
+        );
     }
     ladder.report(report);
     Ok(())
