@@ -28,7 +28,7 @@ export class World {
     await mkdir(world.home, { recursive: true });
     await mkdir(world.journal, { recursive: true, mode: 0o700 });
     // A daemon that comes back is found where it was.
-    await writeFile(path.join(world.journal, "config.toml"), `[http]\nport = ${await freePort()}\n`);
+    await writeFile(path.join(world.journal, "config.toml"), `[http]\nport = ${await freePort()}\nshared_machine = false\n`);
     await fill(world);
     await world.start();
     return world;

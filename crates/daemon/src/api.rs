@@ -11,6 +11,7 @@ mod family; // ancestors and children of a session
 mod resume; // the command that resumes a session
 mod documents; // a session as a document, as events or as a handoff note
 mod pictures; // pictures in original records
+mod preferences; // what the user chose in the page
 mod telemetry; // what agents export with OpenTelemetry
 
 pub use documents::{Secrets, WriteError, handoff_note, write_document, write_events};

@@ -37,11 +37,18 @@ pub(crate) struct HttpSettings {
     pub listen: IpAddr,
     /// Absent means the default port, or any free one if that is taken.
     pub port: Option<u16>,
+    /// Whether other people use this machine. Absent means that the accounts decide.
+    pub shared_machine: Option<bool>,
 }
 
 impl Default for HttpSettings {
     fn default() -> HttpSettings {
-        HttpSettings { enabled: true, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: None }
+        HttpSettings {
+            enabled: true,
+            listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: None,
+            shared_machine: None,
+        }
     }
 }
 

@@ -42,7 +42,6 @@ pub(crate) fn router(app: AppState) -> Router {
     let (router, _) = described().split_for_parts();
     router
         .route(route::LOGIN, get(route::page::login))
-        .route(route::RETURN, get(route::page::come_back))
         .route("/api/openapi.json", get(route::page::openapi))
         .route("/api/ws", get(route::live::socket))
         .route("/api/bus", get(route::live::bus_socket))
@@ -90,7 +89,7 @@ fn described() -> OpenApiRouter<AppState> {
         .routes(routes!(route::document::export))
         .routes(routes!(route::document::handoff))
         .routes(routes!(route::document::resume))
-        .routes(routes!(route::page::ticket))
+        .routes(routes!(route::preferences::preferences, route::preferences::change_preferences))
         .routes(routes!(route::artifact::artifact))
         .routes(routes!(route::artifact::picture))
 }

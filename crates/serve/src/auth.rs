@@ -1,11 +1,10 @@
 //! Authentication. Every request is checked in this order: a token or a cookie, the `Host` header,
 //! the `Origin` header. Without the first there is only one answer.
 //!
-//! Browsers use a host name that cannot be guessed. A browser sends a cookie to every port of a
-//! host, so under `127.0.0.1` any other server on this machine would get it too. Name and cookies
-//! are new with each start; `ticket` describes how an open page logs in again.
+//! Browsers use a host name of the journal's own (`page_origin`). A browser sends a cookie to every
+//! port of a host, so under `127.0.0.1` any other server on this machine would get it too. `logins`
+//! describes what a cookie is worth, also after a restart.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -19,15 +18,11 @@ use tokio::sync::watch;
 
 use crate::answer::Refusal;
 use crate::connection::ConnectionPlace;
+use crate::logins::{LOGIN_FOR, Logins, Visit};
+use crate::peer::{Peer, PeerUser};
 use crate::server::AppState;
-use crate::ticket::Tickets;
+use crate::sign_in;
 use crate::token::{Keys, TokenError, TokenStamp, equals_secret, random_secret};
-
-/// The maximum number of logged-in browsers. With more, the oldest has to log in again.
-const BROWSERS_MAX: usize = 64;
-
-/// The digits of the host name for browsers. A label of a host name has at most 63.
-const PAGE_DIGITS: usize = 32;
 
 /// The name of the cookie.
 const COOKIE: &str = "hansard";
@@ -46,46 +41,56 @@ const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// The tokens, the cookies given for them, and the host names of the server.
+/// What the first response of each start removes from a browser: scripts and data that another
+/// program may have stored there while it listened at the port. Preferences are with the daemon.
+const CLEARED: &str = "\"storage\"";
+
+/// The tokens, the logins of browsers, and the host names of the server.
 pub(crate) struct Auth {
     keys: Keys,
     token: RwLock<(String, TokenStamp)>,
     /// The token of telemetry exporters, valid on their routes only.
     export_token: RwLock<(String, TokenStamp)>,
-    cookies: Mutex<VecDeque<String>>,
-    tickets: Mutex<Tickets>,
+    logins: Mutex<Logins>,
     hosts: Vec<String>,
-    /// The host name for browsers, and the same with the port. Cookies are given and valid only
-    /// there.
-    name: String,
+    /// The host name and port for browsers. Cookies are given and valid only there.
     page: String,
     /// Changes when all open connections have to end.
     revoked: watch::Sender<u64>,
 }
 
+/// What lets a request in.
+enum Access {
+    Token,
+    Browser(Visit),
+}
+
 impl Auth {
-    /// Creates the state for a server at this address.
-    pub(crate) fn new(keys: Keys, address: SocketAddr) -> Result<Auth, TokenError> {
+    /// Creates the state for a server at this address, whose page has this name.
+    pub(crate) fn new(
+        keys: Keys,
+        logins: Logins,
+        name: &str,
+        address: SocketAddr,
+    ) -> Result<Auth, TokenError> {
         let port = address.port();
         let token = RwLock::new(keys.load_token()?);
         let export_token = RwLock::new(keys.export_token()?);
-        let name = random_secret()[..PAGE_DIGITS].to_owned();
         let page = format!("{name}.localhost:{port}");
-        let tickets = Mutex::new(Tickets::load(keys.tickets_path()));
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         // A fixed list: a foreign name that resolves to this machine (DNS rebinding) is not on it.
         let hosts = names.into_iter().chain([address.to_string()]).collect();
         let (revoked, _) = watch::channel(0);
-        let cookies = Mutex::default();
-        Ok(Auth { keys, token, export_token, cookies, tickets, hosts, name, page, revoked })
+        let logins = Mutex::new(logins);
+        Ok(Auth { keys, token, export_token, logins, hosts, page, revoked })
     }
 
     pub(crate) fn page(&self) -> &str {
         &self.page
     }
 
-    /// Reloads the tokens if their files have changed. A new token revokes all cookies, tickets and
-    /// open connections.
+    /// Reloads the tokens if their files have changed. A new token revokes all logins and open
+    /// connections.
     pub(crate) fn reload_tokens(&self) {
         // The two tokens are independent: a new one for exporters ends no page.
         let known = self.export_token.read().unwrap_or_else(PoisonError::into_inner).1;
@@ -103,97 +108,55 @@ impl Auth {
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         // Before the signal: clients that are cut off come back at once, and must find no old
         // credential that is still good.
-        self.cookies.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.tickets().clear();
+        self.logins().clear();
         self.revoked.send_modify(|times| *times += 1);
     }
 
     /// Exchanges a code for a cookie.
     pub(crate) fn exchange(&self, headers: &HeaderMap, code: &str) -> Option<HeaderValue> {
+        let now = SystemTime::now();
         // The host first, because taking a code uses it up.
-        if !self.is_for_page(headers) || !self.keys.take_code(code, SystemTime::now()) {
+        if !self.is_for_page(headers) || !self.keys.take_code(code, now) {
             return None;
         }
-        self.give_cookie()
-    }
-
-    /// Creates a ticket with which a page can log in again.
-    pub(crate) fn give_ticket(&self) -> Result<wire::Ticket, Refusal> {
-        let failed = |error: TokenError| {
-            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
-        };
-        self.tickets().issue_ticket(SystemTime::now()).map_err(failed)
-    }
-
-    /// Returns the present host name for browsers, readable only with this ticket.
-    pub(crate) fn welcome(
-        &self,
-        headers: &HeaderMap,
-        ticket: &str,
-        nonce: &str,
-    ) -> Option<wire::Welcome> {
-        let host = only_host(headers)?;
-        self.tickets().welcome(ticket, nonce, host, &self.name, SystemTime::now())
-    }
-
-    /// Gives a cookie to a browser that proves that it has this ticket.
-    pub(crate) fn readmit(
-        &self,
-        headers: &HeaderMap,
-        ticket: &str,
-        nonce: &str,
-        code: &str,
-    ) -> Option<HeaderValue> {
-        // The host first, because taking a ticket uses it up.
-        let is_good = self.is_for_page(headers)
-            && self.tickets().use_ticket(ticket, nonce, code, &self.name, SystemTime::now());
-        is_good.then(|| self.give_cookie()).flatten()
-    }
-
-    fn give_cookie(&self) -> Option<HeaderValue> {
-        let cookie = random_secret();
-        // Scripts cannot read it, other sites cannot make the browser send it, and without an age
-        // it ends with the browser.
-        let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
-        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        if cookies.len() >= BROWSERS_MAX {
-            cookies.pop_front();
-        }
-        cookies.push_back(cookie);
+        // A login that cannot be written down would end with the next start, and the browser would
+        // show its cookie to any program that listens at the port until then.
+        let cookie = self.logins().issue_cookie(now).ok()?;
+        let age = LOGIN_FOR.as_secs();
+        // Scripts cannot read it, and other sites cannot make the browser send it.
+        let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}");
         HeaderValue::from_str(&header).ok()
     }
 
     /// Whether a browser may log in: at the name for browsers, and not on behalf of another site.
     /// Otherwise another page could log the user in with a code of its own (login CSRF).
-    fn admit_login(&self, headers: &HeaderMap, has_ticket: bool) -> Result<(), Refusal> {
+    fn admit_login(&self, headers: &HeaderMap) -> Result<Access, Refusal> {
         let sent_by = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-        // Only the page that was logged in before has its ticket, so its origin may differ.
-        let is_wanted = has_ticket || matches!(sent_by, None | Some(b"none" | b"same-origin"));
+        let is_wanted = matches!(sent_by, None | Some(b"none" | b"same-origin"));
         match is_wanted && self.is_for_page(headers) {
-            true => Ok(()),
+            true => Ok(Access::Token),
             false => Err(Refusal::unauthorized()),
         }
     }
 
-    /// Whether a page may ask to log in again: under any former name, but only at this port.
-    fn admit_return(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let ours = self.page.strip_prefix(self.name.as_str()).unwrap_or_default();
-        match only_host(headers).and_then(|host| host.strip_suffix(ours)) {
-            // The former names are not kept, so the form has to do. The ticket proves the rest.
-            Some(name) if name.len() == PAGE_DIGITS => Ok(()),
-            _ => Err(Refusal::unauthorized()),
-        }
-    }
-
     /// Whether a request is allowed.
-    fn check_access(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check_access(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        peer: Option<&Peer>,
+    ) -> Result<Access, Refusal> {
         let is_exporter =
             path.starts_with(crate::route::EXPORTS) && has_token(&self.export_token, headers);
         // Without a token it can only be a page, which needs its cookie at its own host name.
-        let is_page = !has_token(&self.token, headers) && !is_exporter;
-        if is_page && !(self.is_for_page(headers) && self.has_cookie(headers)) {
-            return Err(Refusal::unauthorized());
-        }
+        let access = match is_exporter || has_token(&self.token, headers) {
+            true => Access::Token,
+            false => {
+                let visit = self.is_for_page(headers).then(|| self.find_login(headers, peer));
+                Access::Browser(visit.flatten().ok_or_else(Refusal::unauthorized)?)
+            }
+        };
+        let is_page = matches!(access, Access::Browser(_));
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let host = text(header::HOST).unwrap_or("");
         // Of two `Host` headers a library could later use the one that was not checked.
@@ -213,7 +176,27 @@ impl Auth {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_origin", told)
                 .hint("only pages of this address may ask"));
         }
-        Ok(())
+        Ok(access)
+    }
+
+    /// Returns what a person sees who is not signed in. Programs, and pages that ask for data, get
+    /// the refusal instead.
+    fn for_people(&self, request: &Request) -> Option<Response> {
+        let headers = request.headers();
+        let is_view = crate::ui::is_view(request.uri().path());
+        // Under a foreign name the page would be shown as that site's own.
+        let is_here = only_host(headers).is_some_and(|host| {
+            let ours = self.page.split_once('.').map_or("", |(_, rest)| rest);
+            self.is_our_host(host) || host.split_once('.').is_some_and(|(_, rest)| rest == ours)
+        });
+        let is_shown = request.method() == Method::GET && is_view && is_here;
+        if !is_shown || !sign_in::is_navigation(headers) {
+            return None;
+        }
+        Some(match self.is_for_page(headers) && sign_in::is_led_by_other_site(headers) {
+            true => sign_in::ask_again(request.uri()),
+            false => sign_in::respond(sign_in::Cause::NotSignedIn),
+        })
     }
 
     fn is_our_host(&self, host: &str) -> bool {
@@ -225,18 +208,22 @@ impl Auth {
         only_host(headers).is_some_and(|host| self.page.eq_ignore_ascii_case(host))
     }
 
-    fn tickets(&self) -> MutexGuard<'_, Tickets> {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the visit that one of the cookies of a request allows.
+    pub(crate) fn find_login(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Option<Visit> {
+        let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
+        let mut cookies = pairs.filter(|(name, _)| name.trim() == COOKIE).peekable();
+        // Looked up only for a browser: it reads a table of the kernel.
+        cookies.peek()?;
+        let user = peer.map_or(PeerUser::Unknown, Peer::user);
+        let (mut logins, now) = (self.logins(), SystemTime::now());
+        // Browsers ignore the header in the answer to a WebSocket's first request.
+        let can_clear = !headers.contains_key(header::UPGRADE);
+        cookies.find_map(|(_, cookie)| logins.admit(cookie.trim(), user, can_clear, now))
     }
 
-    fn has_cookie(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let given = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
-        let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        given.filter(|(name, _)| name.trim() == COOKIE).any(|(_, value)| {
-            // All cookies are compared, so that the time does not reveal which one matched.
-            cookies.iter().fold(false, |any, cookie| any | equals_secret(cookie, value.trim()))
-        })
+    fn logins(&self) -> MutexGuard<'_, Logins> {
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -288,35 +275,42 @@ pub(crate) async fn guard_route(
     next: Next,
 ) -> Response {
     let is_get = request.method() == Method::GET;
-    let query = request.uri().query().unwrap_or_default();
-    let has_ticket = query.split('&').any(|pair| pair.starts_with("ticket="));
     // Before the check: without open streams no thread looks at the files.
     app.auth().reload_tokens();
     request.extensions_mut().insert(Revocation(app.auth().revoked.subscribe()));
     let (auth, headers) = (app.auth(), request.headers());
     let admitted = match request.uri().path() {
-        // These routes check a code or a ticket instead of a token.
-        crate::route::LOGIN if is_get => auth.admit_login(headers, has_ticket),
-        crate::route::RETURN if is_get => auth.admit_return(headers),
-        path => auth.check_access(path, headers).inspect(|()| {
-            if let Some(place) = request.extensions().get::<Arc<ConnectionPlace>>() {
-                place.mark_proven();
-            }
-        }),
+        // This route checks a code instead of a token.
+        crate::route::LOGIN if is_get => auth.admit_login(headers),
+        path => {
+            let peer = request.extensions().get::<Arc<Peer>>().map(Arc::as_ref);
+            auth.check_access(path, headers, peer).inspect(|_| {
+                if let Some(place) = request.extensions().get::<Arc<ConnectionPlace>>() {
+                    place.mark_proven();
+                }
+            })
+        }
     };
+    let is_return = matches!(admitted, Ok(Access::Browser(Visit { is_return: true })));
     let mut response = match admitted {
-        Ok(()) => next.run(request).await,
+        Ok(_) => next.run(request).await,
         Err(refusal) => {
-            let mut response = refusal.into_response();
+            let mut response = match auth.for_people(&request) {
+                Some(page) => page,
+                None => refusal.into_response(),
+            };
             // An unauthorized client must not keep a connection.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }
     };
+    if is_return {
+        response.headers_mut().insert("clear-site-data", HeaderValue::from_static(CLEARED));
+    }
     for (name, value) in HEADERS {
-        response
-            .headers_mut()
-            .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        // The page for signing in has a stricter policy of its own.
+        let header = response.headers_mut().entry(HeaderName::from_static(name));
+        header.or_insert(HeaderValue::from_static(value));
     }
     // Recorded data must not be cached. Only the files of the page set their own header.
     let caching = response.headers_mut().entry(header::CACHE_CONTROL);

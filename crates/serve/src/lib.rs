@@ -1,7 +1,7 @@
 //! The record over HTTP, WebSocket and event streams, on this machine only.
 //!
-//! A client without the token learns nothing, not even that it is Hansard. Followers read from a
-//! position on. A slow one is told so and is served from the journal: it misses no event and costs
+//! A program without the token learns nothing. A person whose browser is not signed in is told how
+//! to sign in. Followers read from a position on. A slow one is told so and is served from the journal: it misses no event and costs
 //! the others nothing.
 //!
 //! Not here: the content of the answers. It comes from [`Sources`], which the caller of
@@ -10,7 +10,10 @@
 mod server; // listening, accepting, closing; the shared state
 mod auth; // token, cookie, Host and Origin of every request
 mod token; // the secrets, in files that only the owner can read
-mod ticket; // how an open page logs in again after a restart
+mod page_origin; // the address of the page, and how long it lasts
+mod logins; // browsers that are logged in, also after a restart
+mod peer; // the user at the other end of a connection
+mod sign_in; // the page for people who are not signed in
 mod sources; // the backend of the API
 mod concurrency; // limits on requests that run and wait
 mod connection; // places for connections: those without a token give way
@@ -28,6 +31,7 @@ mod bridge; // the bus for pages
 
 pub use api::description;
 pub use board::{Board, BoardCursor};
-pub use server::{HttpServer, HttpServerConfig, OpenError};
+pub use page_origin::AddressLife;
+pub use server::{HttpServer, HttpServerConfig, Moved, OpenError};
 pub use sources::{BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources};
 pub use token::{Keys, TokenError};

@@ -9,6 +9,7 @@ pub(crate) mod document; // a session to take away
 pub(crate) mod artifact; // bodies that events refer to
 pub(crate) mod live; // streams and sockets
 pub(crate) mod telemetry; // what agents export
+pub(crate) mod preferences; // what the user chose in the page
 pub(crate) mod page; // what a browser meets first
 
 use std::collections::BTreeMap;
@@ -29,9 +30,6 @@ use crate::sources::SessionSelector;
 
 /// Where a browser exchanges its code for a cookie.
 pub(crate) const LOGIN: &str = "/login";
-
-/// Where a page asks to come back after a restart.
-pub(crate) const RETURN: &str = "/return";
 
 /// Where exporters of telemetry have business.
 pub(crate) const EXPORTS: &str = "/v1/";

@@ -30,6 +30,9 @@ use crate::broadcaster::{BroadcastError, Broadcaster, ReaderThread};
 use crate::concurrency::ConcurrencyLimit;
 use crate::connection::{ConnectionLimit, ConnectionPlace};
 use crate::follow::Followers;
+use crate::logins::Logins;
+use crate::page_origin::{AddressLife, PageOrigin};
+use crate::peer::{Peer, PeerUser, find_listener};
 use crate::sources::{BusRefused, Sources};
 use crate::token::{Keys, TokenError};
 
@@ -72,8 +75,9 @@ const END_WITHIN: Duration = Duration::from_millis(500);
 pub struct HttpServerConfig {
     /// Where to listen; on this machine.
     pub listen: SocketAddr,
-    /// Use another port if that one is taken.
+    /// Prefer the port of the last start, and use another one if it is taken.
     pub any_port: bool,
+    pub address_life: AddressLife,
     pub keys: Keys,
     pub sources: Arc<dyn Sources>,
     pub board: Board,
@@ -84,12 +88,23 @@ pub struct HttpServerConfig {
 /// A running server.
 pub struct HttpServer {
     address: SocketAddr,
+    moved: Option<Moved>,
     keys: Keys,
     reading: ReaderThread,
     close: oneshot::Sender<()>,
     thread: JoinHandle<()>,
     app: AppState,
     guard: JoinHandle<()>,
+}
+
+/// Why the page is not at its usual address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moved {
+    /// Another program has the port. Bookmarks work again once it is free.
+    PortTaken { port: u16 },
+    /// A program of another user has the port. It has seen what browsers sent there, so the page got
+    /// a new name and all browsers are logged out.
+    PortTakenByUser { port: u16, uid: u32 },
 }
 
 /// The server cannot start.
@@ -110,13 +125,35 @@ pub enum OpenError {
 impl HttpServer {
     /// Starts the server; it answers requests when this returns.
     pub fn open(opening: HttpServerConfig) -> Result<HttpServer, OpenError> {
-        let HttpServerConfig { listen, any_port, keys, sources, board, bus } = opening;
+        let HttpServerConfig { listen, any_port, address_life, keys, sources, board, bus } =
+            opening;
         if !listen.ip().is_loopback() {
             return Err(OpenError::NotLoopback(listen));
         }
+        let mut origin = PageOrigin::load(keys.origin_path());
+        let mut logins = Logins::load(keys.logins_path());
+        if address_life == AddressLife::Start {
+            logins.clear();
+            origin.rename();
+        }
+        let usual = SocketAddr::new(
+            listen.ip(),
+            origin.port().filter(|_| any_port).unwrap_or(listen.port()),
+        );
         // First of all: the host names that are accepted and the address file contain the port.
-        let (address, listeners) = bind_listeners(listen, any_port)?;
-        let auth = Auth::new(keys.clone(), address)?;
+        let (address, listeners) = bind_listeners(usual, any_port)?;
+        let moved = find_move(origin.port(), usual, address);
+        match moved {
+            // The usual port stays the one of the next start.
+            Some(Moved::PortTaken { .. }) => {}
+            Some(Moved::PortTakenByUser { port, .. }) => {
+                logins.clear();
+                origin.rename();
+                origin.keep(port)?;
+            }
+            None => origin.keep(address.port())?,
+        }
+        let auth = Auth::new(keys.clone(), logins, origin.name(), address)?;
         // One thread passes the bytes of all connections on. Everything that computes or reads from
         // disk runs on blocking threads.
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -163,11 +200,16 @@ impl HttpServer {
         let thread = spawn("http", Box::new(|| run(runtime, listeners, shared, closed)))?;
         let shared = app.clone();
         let guard = spawn("tokens", Box::new(move || shared.watch_tokens()))?;
-        Ok(HttpServer { address, keys, reading, close, thread, app, guard })
+        Ok(HttpServer { address, moved, keys, reading, close, thread, app, guard })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns why the page is not at its usual address, if it is not.
+    pub fn moved(&self) -> Option<Moved> {
+        self.moved
     }
 
     /// Stops listening and ends all requests and streams.
@@ -373,6 +415,15 @@ impl Drop for WatchGuard {
     }
 }
 
+/// Finds out why the server is not at the port of its last start.
+fn find_move(kept: Option<u16>, usual: SocketAddr, address: SocketAddr) -> Option<Moved> {
+    let port = kept.filter(|port| *port == usual.port() && *port != address.port())?;
+    Some(match find_listener(usual) {
+        PeerUser::Other(uid) => Moved::PortTakenByUser { port, uid },
+        PeerUser::Own | PeerUser::Unknown => Moved::PortTaken { port },
+    })
+}
+
 /// Listens, on another port if necessary; returns the address and all listeners.
 fn bind_listeners(
     listen: SocketAddr,
@@ -454,16 +505,18 @@ async fn accept_all(listener: TcpListener, router: Router, limit: ConnectionLimi
     loop {
         // Usually there are too many open files. Without the pause the loop would spin until one
         // closes.
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, client)) = listener.accept().await else {
             tokio::time::sleep(FULL_FOR).await;
             continue;
         };
+        let Ok(server) = stream.local_addr() else { continue };
         // Dropping the stream closes it, so that the client sees at once that there is no room.
         let Some((place, closed)) = limit.admit() else { continue };
         let router = router.clone();
+        let peer = Arc::new(Peer::new(client, server));
         tokio::spawn(async move {
             tokio::select! {
-                () = serve_connection(stream, router, place) => {}
+                () = serve_connection(stream, router, place, peer) => {}
                 // Another connection has taken the place.
                 _ = closed => {}
             }
@@ -471,13 +524,19 @@ async fn accept_all(listener: TcpListener, router: Router, limit: ConnectionLimi
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, place: Arc<ConnectionPlace>) {
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    place: Arc<ConnectionPlace>,
+    peer: Arc<Peer>,
+) {
     // Messages are short and must not wait for more.
     let _ = stream.set_nodelay(true);
     let router = TowerToHyperService::new(router);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         // The guard of the routes notes here that the request had a token.
         request.extensions_mut().insert(Arc::clone(&place));
+        request.extensions_mut().insert(Arc::clone(&peer));
         router.call(request)
     });
     let connection = http1::Builder::new()

@@ -8,8 +8,8 @@ use journal::{Journal, Query, ReadError};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::{
-    Adapter, Approval, Facets, Happening, Health, Page, RecentActivity, Resume, SearchReply,
-    Session, Status, Usage, WorkReport,
+    Adapter, Approval, Facets, Happening, Health, Page, Preferences, RecentActivity, Resume,
+    SearchReply, Session, Status, Usage, WorkReport,
 };
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
@@ -65,6 +65,10 @@ pub trait Sources: Send + Sync + 'static {
         encoding: OtlpEncoding,
         body: &[u8],
     ) -> Result<(), SourceError>;
+    /// What the user chose in the page.
+    fn preferences(&self) -> Result<Preferences, SourceError>;
+    /// Changes some of it and returns all of it.
+    fn change_preferences(&self, changes: &Preferences) -> Result<Preferences, SourceError>;
     /// Called when the number of status watchers changes.
     fn watched_by(&self, watchers: usize);
     /// Called when the number of refused bus messages has doubled.

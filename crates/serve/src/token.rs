@@ -63,15 +63,20 @@ impl Keys {
         self.folder.join("http.address")
     }
 
-    /// The file in which the daemon names the address for browsers: the same port under a host name
-    /// of its own.
+    /// The file in which the running daemon names the address for browsers: the same port under a
+    /// host name of its own.
     pub fn page_path(&self) -> PathBuf {
         self.folder.join("http.page")
     }
 
-    /// The file with the tickets of open pages.
-    pub(crate) fn tickets_path(&self) -> PathBuf {
-        self.folder.join("http.tickets")
+    /// The file with the name and the port of the page.
+    pub(crate) fn origin_path(&self) -> PathBuf {
+        self.folder.join("http.origin")
+    }
+
+    /// The file with the logins of browsers.
+    pub(crate) fn logins_path(&self) -> PathBuf {
+        self.folder.join("http.logins")
     }
 
     fn code_path(&self) -> PathBuf {
@@ -98,10 +103,10 @@ impl Keys {
         fs::metadata(self.export_token_path()).ok().map(|metadata| stamp_of_file(&metadata))
     }
 
-    /// Creates new tokens. All connections with the old ones end, and no page can log in again.
+    /// Creates new tokens. All connections with the old ones end, and all browsers are logged out.
     pub fn renew(&self) -> Result<(), TokenError> {
-        // Tickets first: if a later write fails, they must not stay good.
-        write_private(&self.tickets_path(), "")?;
+        // Logins first: if a later write fails, they must not stay good.
+        write_private(&self.logins_path(), "")?;
         write_private(&self.token_path(), &random_secret())?;
         write_private(&self.export_token_path(), &random_secret())
     }

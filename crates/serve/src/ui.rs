@@ -34,12 +34,16 @@ pub(crate) fn respond(path: &str, headers: &HeaderMap) -> Option<Response> {
     if let Some(asset) = ASSETS.iter().find(|asset| asset.path == path) {
         return Some(asset.respond_with(headers));
     }
-    // Every view has an address; what has a name like a file or belongs to the API is none.
-    let is_view = !path.contains('.') && !path.starts_with("/api/") && !path.starts_with("/v1/");
-    is_view.then(|| match ASSETS.iter().find(|asset| asset.path == "/index.html") {
+    is_view(path).then(|| match ASSETS.iter().find(|asset| asset.path == "/index.html") {
         Some(page) => page.respond_with(headers),
         None => Html(WITHOUT).into_response(),
     })
+}
+
+/// Whether a path can be that of a view. Every view has one; what has a name like a file or belongs
+/// to the API is none.
+pub(crate) fn is_view(path: &str) -> bool {
+    !path.contains('.') && !path.starts_with("/api/") && !path.starts_with("/v1/")
 }
 
 impl Asset {

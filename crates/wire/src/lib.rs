@@ -21,7 +21,7 @@ mod facets; // what there is to choose from
 mod capture; // how it stands with each agent
 mod resume; // how to go on with a session
 mod health; // how the daemon does
-mod ticket; // how a page comes back after a restart
+mod preferences; // what the user chose in the page
 mod failure; // the words of a failure
 
 pub use approval::Approval;
@@ -34,11 +34,11 @@ pub use live::{StreamFrame, StreamPlace, StreamRequest, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
 pub use percent::percent_encode;
 pub use place::health_dir;
+pub use preferences::Preferences;
 pub use recent::{EventGlance, RecentActivity, RecentMessage, RecentTurn};
 pub use resume::Resume;
 pub use search::{Hit, SearchReply};
 pub use session::{Files, Session, SessionCounts, SessionMessage, TokenCounts, Turn};
 pub use status::{Attention, Evidence, Overruled, Status, StatusChange, StatusSummary};
-pub use ticket::{Ticket, Welcome};
 pub use usage::{Spent, Usage, UsageRow};
 pub use work::{Effort, FaultKind, WorkGroup, WorkReport};

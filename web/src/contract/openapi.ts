@@ -157,6 +157,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/preferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the user chose in the page, such as the theme */
+        get: operations["preferences"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes some of them; one that is `null` is forgotten */
+        patch: operations["change_preferences"];
+        trace?: never;
+    };
     "/api/search": {
         parameters: {
             query?: never;
@@ -404,23 +422,6 @@ export interface paths {
         };
         /** The followers of events, and how far each of them is */
         get: operations["stream_status"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/ticket": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What a page keeps to come back with after a restart of the daemon */
-        get: operations["ticket"];
         put?: never;
         post?: never;
         delete?: never;
@@ -943,6 +944,13 @@ export interface components {
             /** @description Given as `after`, it goes on behind these; `null` at the end. */
             next?: string | null;
         };
+        /**
+         * @description The choices by name. Only the page knows what they mean, so that it can have new ones without a
+         *     new daemon.
+         */
+        Preferences: {
+            [key: string]: unknown;
+        };
         Recent: {
             /** @description The last events, oldest first; at most 200. */
             events: components["schemas"]["Glance"][];
@@ -1091,11 +1099,6 @@ export interface components {
             recent?: string | null;
             /** @description Whose words those are: `heuristic` or `model`. */
             recent_origin?: string | null;
-        };
-        /** @description What a page keeps in memory. The secret is never sent. */
-        Ticket: {
-            id: string;
-            secret: string;
         };
         /** @description Each request to a model once, however often it is written down. */
         Tokens: {
@@ -1622,6 +1625,102 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    preferences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preferences"];
+                };
+            };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    change_preferences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Preferences"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preferences"];
                 };
             };
             /** @description It makes no sense */
@@ -2522,52 +2621,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StreamStatus"];
-                };
-            };
-            /** @description It makes no sense */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Failure"];
-                };
-            };
-            /** @description The token is missing or wrong */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Failure"];
-                };
-            };
-            /** @description Too many wait already */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Failure"];
-                };
-            };
-        };
-    };
-    ticket: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Ticket"];
                 };
             };
             /** @description It makes no sense */

@@ -7,7 +7,7 @@ type Schemas = components["schemas"];
 
 export type Session = Schemas["Session"];
 export type Turn = Schemas["Turn"];
-export type Ticket = Schemas["Ticket"];
+export type Preferences = Schemas["Preferences"];
 export type Status = Schemas["Status"];
 export type Evidence = Schemas["Evidence"];
 export type Approval = Schemas["Approval"];

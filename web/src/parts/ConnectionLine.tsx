@@ -35,7 +35,7 @@ export function ConnectionLine() {
   } else if (now.state === "shut_out") {
     said = (
       <p class="connection gone">
-        <strong>This browser has to log in again.</strong> <code>hansard web</code> prints an address that lets it in.
+        <strong>This browser is not signed in any more.</strong> <code>hansard web</code> prints an address that signs it in.
       </p>
     );
   } else if (now.state === "live" && absence && absence.to - absence.from > UNTOLD_MS) {

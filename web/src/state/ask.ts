@@ -19,13 +19,20 @@ export type Parameters = Record<string, string | number | boolean | null | undef
 
 /** Asks and reads the answer as JSON. */
 export async function ask<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
-  const answer = await fetched(path, parameters, signal);
+  const answer = await fetched(path, parameters, { signal });
   return (await answer.json()) as T;
 }
 
 /** Asks and reads the answer as text. */
 export async function askText(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<string> {
-  return (await fetched(path, parameters, signal)).text();
+  return (await fetched(path, parameters, { signal })).text();
+}
+
+/** Changes something and reads what it is then. */
+export async function change<T>(path: string, changes: object): Promise<T> {
+  const body = JSON.stringify(changes);
+  const answer = await fetched(path, {}, { method: "PATCH", headers: { "content-type": "application/json" }, body });
+  return (await answer.json()) as T;
 }
 
 /** The address of an answer, for links. */
@@ -39,10 +46,14 @@ export function sessionPath(id: string, rest = ""): string {
   return `/api/sessions/${encodeURIComponent(id)}${rest}`;
 }
 
-async function fetched(path: string, parameters: Parameters, signal?: AbortSignal): Promise<Response> {
+interface Request extends Omit<RequestInit, "signal"> {
+  signal?: AbortSignal | undefined;
+}
+
+async function fetched(path: string, parameters: Parameters, { signal, ...request }: Request): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(address(path, parameters), { signal: signal ?? null });
+    answer = await fetch(address(path, parameters), { ...request, signal: signal ?? null });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new AskError("unreachable", "The daemon does not answer.", "It may be stopped: `hansard up` starts it.");
@@ -52,7 +63,7 @@ async function fetched(path: string, parameters: Parameters, signal?: AbortSigna
     | { error?: { kind?: string; message?: string; hint?: string | null } }
     | null;
   if (answer.status === 401) {
-    throw new AskError("unauthorized", "This browser has to log in again.", "`hansard web` prints an address that lets it in.");
+    throw new AskError("unauthorized", "This browser is not signed in any more.", "`hansard web` prints an address that signs it in.");
   }
   throw new AskError(told?.error?.kind ?? "failed", told?.error?.message ?? `HTTP ${answer.status}`, told?.error?.hint ?? null);
 }

@@ -5,8 +5,8 @@
 
 import { batch, signal } from "@preact/signals";
 import type { Frame, RecordedEvent } from "../contract/types";
+import { loadPreferences } from "./preferences";
 import { keepOpen, type Socket } from "./socket";
-import { comeBack, takeGone, takeTicket } from "./ticket";
 
 /** How long nobody may say anything before it is asked whether somebody is there. */
 const SILENT_MS = 30_000;
@@ -45,8 +45,6 @@ const streams = new Map<string, Stream>();
 let awaited: string[] = [];
 let socket: Socket | null = null;
 let goneSince: number | null = null;
-/** The browser is on its way to where the page is now. */
-let isReturning = false;
 let heardAt = 0;
 
 /** Hears every frame; returns how to stop. */
@@ -68,7 +66,6 @@ export function followSession(id: string, after: number | null, onEvent: Stream[
 }
 
 export function connect(): void {
-  goneSince = takeGone();
   socket = keepOpen("/api/ws", { onOpen: begin, onSaid: (said) => hear(said as Frame | null), onBroken: () => void leave() });
   setInterval(() => void probe(), SILENT_MS / 2);
 }
@@ -85,7 +82,7 @@ function begin(): void {
     connection.value = { state: "live" };
   });
   socket?.say({ type: "subscribe-status" });
-  void takeTicket();
+  void loadPreferences();
   for (const id of streams.keys()) subscribe(id);
 }
 
@@ -94,19 +91,12 @@ async function leave(): Promise<void> {
   if (connection.value.state !== "shut_out") connection.value = { state: "gone", since: goneSince };
   const status = await statusOfHealth();
   // It may be back by now.
-  if (goneSince === null || status === null || isReturning) return;
-  if (status !== 401) {
-    connection.value = { state: "gone", since: goneSince };
-    return;
-  }
-  isReturning = true;
-  isReturning = await comeBack(goneSince);
-  if (!isReturning) connection.value = { state: "shut_out" };
+  if (goneSince === null || status === null) return;
+  connection.value = status === 401 ? { state: "shut_out" } : { state: "gone", since: goneSince };
 }
 
 /** A daemon that hangs, or a tunnel that is cut, breaks no connection: somebody has to ask. */
 async function probe(): Promise<void> {
-  if (connection.value.state === "live") void takeTicket();
   if (connection.value.state !== "live" || Date.now() - heardAt < SILENT_MS) return;
   if ((await statusOfHealth()) !== null) heardAt = Date.now();
   else if (Date.now() - heardAt >= SILENT_MS) socket?.renew();

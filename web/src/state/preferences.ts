@@ -1,6 +1,12 @@
-// What a person chose for this browser. Kept there, and nowhere else.
+// What a person chose in the page. The daemon keeps it, for every browser of this person; each
+// browser has a copy, so that the page looks right before the daemon has answered.
 
 import { effect, type Signal, signal } from "@preact/signals";
+import type { Preferences } from "../contract/types";
+import { ask, change } from "./ask";
+
+/** A choice by its name: how it is taken from what the daemon keeps. */
+const choices = new Map<string, (kept: unknown) => void>();
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -24,23 +30,42 @@ export function isDark(): boolean {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
+/** Takes over what the daemon keeps. */
+export async function loadPreferences(): Promise<void> {
+  const all = await ask<Preferences>("/api/preferences").catch(() => null);
+  if (all === null) return;
+  for (const [name, take] of choices) if (name in all) take(all[name]);
+}
+
 function kept<T>(name: string, otherwise: T, isOne: (value: unknown) => boolean): Signal<T> {
   const key = `hansard.${name}`;
-  let value = otherwise;
+  const chosen = signal(otherwise);
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(key) ?? "null");
-    if (isOne(stored)) value = stored as T;
+    if (isOne(stored)) chosen.value = stored as T;
   } catch {
-    // A browser that keeps nothing: the choice lasts as long as the page.
+    // A browser that stores nothing: the daemon has it all the same.
   }
-  const chosen = signal(value);
+  /** What the daemon has, as far as it is known here. */
+  let known: T = chosen.value;
+  choices.set(name, (value) => {
+    // A choice that was just made, and is on its way to the daemon, is newer.
+    if (!isOne(value) || chosen.value !== known) return;
+    known = value as T;
+    chosen.value = known;
+  });
   effect(() => {
-    const text = JSON.stringify(chosen.value);
+    const { value } = chosen;
     try {
-      localStorage.setItem(key, text);
+      localStorage.setItem(key, JSON.stringify(value));
     } catch {
       // As above.
     }
+    if (value === known) return;
+    // Without an answer the browser's copy has it until the next start.
+    void change("/api/preferences", { [name]: value })
+      .then(() => (known = value))
+      .catch(() => null);
   });
   return chosen;
 }

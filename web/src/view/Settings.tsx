@@ -1,4 +1,4 @@
-// What a person can choose for this browser, and where the rest is chosen.
+// What a person can choose for the page, and where the rest is chosen.
 
 import type { Signal } from "@preact/signals";
 import { useState } from "preact/hooks";
@@ -16,7 +16,7 @@ export function Settings() {
     <section class="page settings">
       <header class="page-head">
         <h1>Settings</h1>
-        <p class="minor">for this browser; they never leave it</p>
+        <p class="minor">for this page in every browser; the daemon keeps them in the journal's folder</p>
       </header>
       <fieldset class="panel">
         <legend>Appearance</legend>
@@ -44,7 +44,7 @@ export function Settings() {
         <h2>Everything else</h2>
         <p>
           What is recorded, where it is kept, hooks and notifications of the desktop belong to the daemon: <code>config.toml</code> in the journal's folder,
-          and <code>hansard hooks install</code>. <code>hansard web --renew</code> shuts out every browser that is in.
+          and <code>hansard hooks install</code>. <code>hansard web --renew</code> signs out every browser.
         </p>
       </section>
     </section>

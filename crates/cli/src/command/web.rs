@@ -10,13 +10,15 @@ use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
 
-/// Print a login link for the web page, valid once and for a minute.
+/// Print a link that signs a browser in to the web page, valid once and for a minute.
 ///
-/// Programs send the token instead, as `Authorization: Bearer TOKEN`; --json names its file. Exit
-/// codes: 0 success, 1 failure or HTTP is disabled, 3 no daemon is running.
+/// The browser then stays signed in for 30 days after its last visit. The address of the page stays
+/// the same and can be bookmarked. Programs send the token instead, as `Authorization: Bearer
+/// TOKEN`; --json names its file. Exit codes: 0 success, 1 failure or HTTP is disabled, 3 no daemon
+/// is running.
 #[derive(Args)]
 pub(crate) struct WebArgs {
-    /// Make a new token first; all present logins end
+    /// Make a new token first, and sign out all browsers
     #[arg(long)]
     renew: bool,
 }
@@ -25,6 +27,8 @@ pub(crate) struct WebArgs {
 #[derive(Serialize)]
 struct WebShape {
     address: String,
+    /// The address to bookmark.
+    page: String,
     login: String,
     token_file: PathBuf,
 }
@@ -43,9 +47,13 @@ impl WebArgs {
         let login = format!("{page}/login?code={}", keys.make_code()?);
         match output.json() {
             true => {
-                output.json_line(&WebShape { address, login, token_file: keys.token_path() })?
+                let token_file = keys.token_path();
+                output.json_line(&WebShape { address, page, login, token_file })?;
             }
-            false => output.line(login)?,
+            false => {
+                output.line(login)?;
+                output.note(format!("bookmark {page}; a browser stays signed in for 30 days"));
+            }
         }
         output.flush()?;
         Ok(Completion::Success)

@@ -19,6 +19,7 @@ use super::family::family;
 use super::feed::{FeedCursor, feed};
 use super::listing::{Listing, ListingError, prices, spending_of, without_source};
 use super::pictures::picture;
+use super::preferences::PreferenceFile;
 use super::resume::ResumeCommand;
 use super::telemetry::Telemeter;
 use super::work::WorkStats;
@@ -44,6 +45,7 @@ pub(crate) struct ApiBackend {
     pub(crate) clock: fn() -> Time,
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
+    pub(crate) preferences: PreferenceFile,
     pub(crate) started_at: Instant,
     /// Sessions without a file, and when the files were checked.
     pub(crate) without_source: Mutex<Option<(Instant, Arc<BTreeSet<SessionId>>)>>,
@@ -246,6 +248,17 @@ impl Sources for ApiBackend {
     fn picture(&self, id: &str, seq: u64, number: usize) -> Result<Option<Vec<u8>>, SourceError> {
         let journal = self.journal();
         Ok(picture(&journal, &journal.resolve(id)?.id, seq, number)?)
+    }
+
+    fn preferences(&self) -> Result<wire::Preferences, SourceError> {
+        self.preferences.read()
+    }
+
+    fn change_preferences(
+        &self,
+        changes: &wire::Preferences,
+    ) -> Result<wire::Preferences, SourceError> {
+        self.preferences.change(changes)
     }
 
     fn watched_by(&self, watchers: usize) {

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use serve::{HttpServer, HttpServerConfig, OpenError};
+use serve::{AddressLife, HttpServer, HttpServerConfig, Moved, OpenError};
 pub use serve::{Keys, TokenError};
 use views::ViewCache;
 
 use super::backend::ApiBackend;
+use super::preferences::PreferenceFile;
 use super::telemetry::Telemeter;
 use super::work::WorkStats;
 use crate::context::DaemonContext;
@@ -56,6 +57,9 @@ impl HttpService {
                 health.set_part("http", "running");
                 let address = service.server.address();
                 tracing::info!(target: part::HTTP, "listening on http://{address}");
+                if let Some(moved) = service.server.moved() {
+                    tracing::warn!(target: part::HTTP, "{}", describe_move(moved));
+                }
                 Some(service)
             }
             Err(error) => {
@@ -85,6 +89,7 @@ impl HttpService {
             clock,
             health,
             telemeter: Telemeter::new(hook_queue),
+            preferences: PreferenceFile::in_folder(folder),
             started_at: Instant::now(),
             without_source: Mutex::default(),
         };
@@ -94,6 +99,12 @@ impl HttpService {
             // A port that the user chose is used or refused: a page that was bookmarked would not
             // find another.
             any_port: settings.port.is_none(),
+            // Another person could listen at the port while the daemon is down, and would have what
+            // browsers keep under an address that stays.
+            address_life: match settings.shared_machine.unwrap_or_else(host::has_other_people) {
+                true => AddressLife::Start,
+                false => AddressLife::Journal,
+            },
             keys: keys(folder),
             sources: Arc::new(backend),
             board,
@@ -104,5 +115,18 @@ impl HttpService {
 
     pub(crate) fn close(self) {
         self.server.close();
+    }
+}
+
+fn describe_move(moved: Moved) -> String {
+    match moved {
+        Moved::PortTaken { port } => format!(
+            "another program listens on port {port}, so bookmarks of the page do not work until it \
+             is free and the daemon is restarted"
+        ),
+        Moved::PortTakenByUser { port, uid } => format!(
+            "a program of user {uid} listens on port {port}; the page has a new address and all \
+             browsers are signed out, because that program may have seen what they sent"
+        ),
     }
 }

@@ -1,22 +1,21 @@
-//! Without the token nobody learns anything; with it, only pages of this address may use it.
+//! A program without the token learns nothing; with it, only pages of this address may use it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use serve::{AddressLife, Moved};
 
-use crate::given::House;
+use crate::given::{House, Said};
 
 const PATHS: &[&str] = &[
     "/",
     "/login",
     "/login?code=",
     "/login?code=0000000000000000000000000000000000000000000000000000000000000000",
-    "/login?ticket=a&nonce=b&code=c",
-    "/return",
-    "/return?ticket=a&nonce=b",
-    "/api/ticket",
+    "/login?code=c&to=/usage",
+    "/api/preferences",
     "/api/health",
     "/api/openapi.json",
     "/api/sessions/x/stream",
@@ -199,112 +198,219 @@ fn cookie_is_bound_to_browser_host() {
     assert_ne!(house.page(), House::open().page());
 }
 
-/// What a page makes with its ticket: HMAC with SHA-256, as browsers have it.
-fn mac(secret: &str, text: &str) -> Vec<u8> {
-    let key = |pad: u8| secret.bytes().map(move |byte| byte ^ pad).collect::<Vec<u8>>();
-    let inner = Sha256::digest([&key(0x36), text.as_bytes()].concat());
-    Sha256::digest([&key(0x5c)[..], &inner].concat()).to_vec()
+/// What a browser sends along when a person opens an address.
+const NAVIGATION: &str = "Sec-Fetch-Dest: document";
+
+/// A user who is not the one of this test. `None` where the test cannot become another user.
+fn other_user() -> Option<u32> {
+    const OTHER: u32 = 65_534;
+    let mut command = Command::new("true");
+    let can_switch = command.uid(OTHER).status().is_ok_and(|status| status.success());
+    can_switch.then_some(OTHER)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A page that is open, with its ticket.
-struct Page {
-    host: String,
-    id: String,
-    secret: String,
-}
-
-impl Page {
-    fn open(house: &House) -> (Page, String) {
-        let (host, cookie) = (house.page(), house.cookie());
-        let said = house.ask("GET /api/ticket HTTP/1.1", &[&format!("Host: {host}"), &cookie]);
-        let ticket: Value = serde_json::from_str(&said.body).unwrap();
-        let text = |name: &str| ticket[name].as_str().unwrap().to_owned();
-        (Page { host, id: text("id"), secret: text("secret") }, cookie)
-    }
-
-    /// The name that it is told, if it is proven to come from the daemon.
-    fn ask(&self, house: &House, host: &str) -> Result<Option<String>, u16> {
-        let asked = format!("GET /return?ticket={}&nonce=n HTTP/1.1", self.id);
-        let said = house.ask(&asked, &[&format!("Host: {host}")]);
-        if said.status != 200 {
-            return Err(said.status);
-        }
-        let told: Value = serde_json::from_str(&said.body).unwrap();
-        let text = |name: &str| told[name].as_str().unwrap();
-        let seal = mac(&self.secret, &format!("seal {} n {}", self.host, text("salt")));
-        let sealed = (0..text("sealed").len() / 2)
-            .map(|at| u8::from_str_radix(&text("sealed")[2 * at..2 * at + 2], 16).unwrap());
-        let name: Vec<u8> = sealed.zip(seal).map(|(sealed, seal)| sealed ^ seal).collect();
-        let name = String::from_utf8_lossy(&name).into_owned();
-        let proof = hex(&mac(&self.secret, &format!("page {} n {name}", self.host)));
-        Ok((proof == text("proof")).then_some(name))
-    }
-
-    fn login(&self, name: &str) -> String {
-        let code = hex(&mac(&self.secret, &format!("login {name} n")));
-        let to = "%2Fsession%2Fclaude%253Aa";
-        format!("GET /login?ticket={}&nonce=n&code={code}&to={to} HTTP/1.1", self.id)
-    }
+/// Asks as another user does.
+fn ask_as(uid: u32, house: &House, request: &str, headers: &[&str]) -> Said {
+    let address = house.address();
+    let script = format!("exec 3<>/dev/tcp/{}/{}; cat >&3; cat <&3", address.ip(), address.port());
+    let mut client = Command::new("bash")
+        .args(["-c", &script])
+        .uid(uid)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let head = format!("{request}\r\n{}\r\nConnection: close\r\n\r\n", headers.join("\r\n"));
+    client.stdin.take().unwrap().write_all(head.as_bytes()).unwrap();
+    Said::parse(&client.wait_with_output().unwrap().stdout)
 }
 
 #[test]
-fn open_page_logs_in_after_restart() {
+fn login_and_address_outlive_the_daemon() {
     let mut house = House::open();
-    let (page, former_cookie) = Page::open(&house);
+    let (page, cookie) = (house.page(), house.cookie());
     house.restart();
-    assert_ne!(house.page(), page.host);
-    let host = format!("Host: {}", house.page());
-    for host in [&host, &format!("Host: {}", page.host)] {
-        // Who listened at the port meanwhile may have heard it.
-        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[host, &former_cookie]).status, 401);
-    }
-    let name = page.ask(&house, &page.host).unwrap().unwrap();
-    assert!(house.page().starts_with(&format!("{name}.localhost:")));
-    let login = page.login(&name);
-    let said = house.ask(&login, &[&host, "Sec-Fetch-Site: cross-site"]);
-    assert_eq!(said.status, 200, "{said:?}");
-    assert!(said.head.contains("refresh: 0; url=/session/claude%3aa"), "{said:?}");
-    let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
-    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&host, &cookie]).status, 200);
-    // A ticket is good once.
-    assert_eq!(house.ask(&login, &[&host]).status, 401);
-    assert_eq!(page.ask(&house, &page.host), Err(401));
-}
-
-#[test]
-fn port_squatter_learns_nothing() {
-    let mut house = House::open();
-    let (page, _) = Page::open(&house);
-    house.restart();
-    let port = house.address().port();
-    let host = format!("Host: {}", house.page());
-    // Between a page at another port and the daemon: what is passed on does not fit.
-    let name = page.host.split(':').next().unwrap();
-    let elsewhere = Page { host: format!("{name}:1"), ..Page::open(&house).0 };
-    assert_eq!(elsewhere.ask(&house, &format!("{name}:{port}")), Ok(None));
-    assert_eq!(page.ask(&house, &elsewhere.host), Err(401));
-    for host in ["localhost", "127.0.0.1", "evil.example", "a.localhost"] {
-        assert_eq!(page.ask(&house, &format!("{host}:{port}")), Err(401), "{host}");
-    }
-    // Who has heard what the ticket is called, and no more.
-    let guess = Page { secret: "0".repeat(64), host: page.host.clone(), id: page.id.clone() };
-    assert_eq!(guess.ask(&house, &page.host), Ok(None));
-    let name = house.page().split('.').next().unwrap().to_owned();
-    assert_eq!(house.ask(&guess.login(&name), &[&host]).status, 401);
-    // What was made for another name, or comes at another.
-    assert_eq!(house.ask(&page.login("another"), &[&host]).status, 401);
-    let former = format!("Host: {}", page.host);
-    assert_eq!(house.ask(&page.login(&name), &[&former]).status, 401);
-    assert_eq!(house.ask("GET /api/ticket HTTP/1.1", &[&former]).status, 401);
+    assert_eq!(house.page(), page);
+    let host = format!("Host: {page}");
+    let ask = |path: &str| house.ask(&format!("GET {path} HTTP/1.1"), &[&host, &cookie]);
+    let first = ask("/");
+    assert_eq!(first.status, 200, "{first:?}");
+    // What another program may have stored in the browser while it had the port is removed.
+    assert!(first.head.contains("clear-site-data: \"storage\""), "{first:?}");
+    let second = ask("/api/health");
+    assert_eq!(second.status, 200, "{second:?}");
+    assert!(!second.head.contains("clear-site-data"), "{second:?}");
     house.keys.renew().unwrap();
-    assert_eq!(page.ask(&house, &page.host), Err(401));
+    assert_eq!(ask("/api/health").status, 401);
     house.restart();
-    assert_eq!(page.ask(&house, &page.host), Err(401));
+    let said = house.ask("GET /api/health HTTP/1.1", &[&host, &cookie]);
+    assert_eq!(said.status, 401, "{said:?}");
+}
+
+#[test]
+fn shared_machine_has_a_new_address_with_each_start() {
+    let mut house = House::open();
+    house.address_life = AddressLife::Start;
+    house.restart();
+    let (page, cookie) = (house.page(), house.cookie());
+    house.restart();
+    assert_ne!(house.page(), page);
+    for host in [page, house.page()] {
+        let said = house.ask("GET /api/health HTTP/1.1", &[&format!("Host: {host}"), &cookie]);
+        assert_eq!(said.status, 401, "{said:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn stolen_cookie_is_worthless_to_another_user() {
+    let Some(uid) = other_user() else {
+        println!("SKIPPED: only root can ask as another user");
+        return;
+    };
+    let mut house = House::open();
+    let (host, cookie) = (format!("Host: {}", house.page()), house.cookie());
+    for _ in 0..2 {
+        let said = ask_as(uid, &house, "GET /api/health HTTP/1.1", &[&host, &cookie]);
+        assert_eq!(said.status, 401, "{said:?}");
+        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&host, &cookie]).status, 200);
+        house.restart();
+    }
+}
+
+#[test]
+fn taken_port_is_told_and_used_again() {
+    let mut house = House::open();
+    let (address, page, cookie) = (house.address(), house.page(), house.cookie());
+    let mut taken = None;
+    let moved = house.restart_after(|address| taken = Some(TcpListener::bind(address).unwrap()));
+    assert_eq!(moved, Some(Moved::PortTaken { port: address.port() }));
+    let name = |page: &str| page.split(':').next().unwrap().to_owned();
+    assert_eq!(name(&house.page()), name(&page));
+    drop(taken);
+    assert_eq!(house.restart_after(|_| {}), None);
+    assert_eq!((house.address(), house.page()), (address, page.clone()));
+    let said = house.ask("GET /api/health HTTP/1.1", &[&format!("Host: {page}"), &cookie]);
+    assert_eq!(said.status, 200, "{said:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn port_of_another_user_ends_name_and_logins() {
+    let Some(uid) = other_user() else {
+        println!("SKIPPED: only root can listen as another user");
+        return;
+    };
+    let mut house = House::open();
+    let (address, page, cookie) = (house.address(), house.page(), house.cookie());
+    let listen = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); \
+                  print('listening', flush=True); sys.stdin.read()";
+    let mut squatter = None;
+    let moved = house.restart_after(|address| {
+        let mut command = Command::new("python3");
+        command.args(["-c", listen, &address.port().to_string()]).uid(uid).current_dir("/");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "listening\n");
+        squatter = Some(child);
+    });
+    let mut squatter = squatter.unwrap();
+    drop(squatter.stdin.take());
+    squatter.wait().unwrap();
+    assert_eq!(moved, Some(Moved::PortTakenByUser { port: address.port(), uid }));
+    house.restart_after(|_| {});
+    assert_eq!(house.address(), address);
+    assert_ne!(house.page(), page);
+    for host in [page, house.page()] {
+        let said = house.ask("GET /api/health HTTP/1.1", &[&format!("Host: {host}"), &cookie]);
+        assert_eq!(said.status, 401, "{said:?}");
+    }
+}
+
+#[test]
+fn people_are_told_how_to_sign_in() {
+    let house = House::open();
+    let port = house.address().port();
+    let hosts = [house.page(), format!("localhost:{port}"), format!("old-name.localhost:{port}")];
+    for host in hosts.map(|host| format!("Host: {host}")) {
+        for path in ["/", "/session/claude%3Aa/12", "/usage"] {
+            let said = house.ask(&format!("GET {path} HTTP/1.1"), &[&host, NAVIGATION]);
+            assert_eq!(said.status, 401, "{said:?}");
+            assert!(said.body.contains("<pre>hansard web</pre>"), "{said:?}");
+            assert!(said.head.contains("content-security-policy: default-src 'none'"), "{said:?}");
+            assert!(!said.head.contains("set-cookie"), "{said:?}");
+        }
+        let said = house.ask("GET /api/health HTTP/1.1", &[&host, NAVIGATION]);
+        assert_eq!(said.kind(), "unauthorized", "{said:?}");
+    }
+    for host in ["evil.example".to_owned(), format!("evil.example:{port}")] {
+        let said = house.ask("GET / HTTP/1.1", &[&format!("Host: {host}"), NAVIGATION]);
+        assert_eq!(said.kind(), "unauthorized", "{said:?}");
+    }
+}
+
+#[test]
+fn link_of_another_site_is_followed_with_the_cookie() {
+    let house = House::open();
+    let page = format!("Host: {}", house.page());
+    let lead = |path: &str, site: &str| {
+        let site = format!("Sec-Fetch-Site: {site}");
+        house.ask(&format!("GET {path} HTTP/1.1"), &[&page, NAVIGATION, &site])
+    };
+    let said = lead("/session/claude%3Aa?find=x", "cross-site");
+    assert!(said.head.contains("refresh: 0; url=/session/claude%3aa?find=x"), "{said:?}");
+    let said = lead("/a;url=http:evil", "cross-site");
+    assert!(said.head.contains("refresh: 0; url=/\r\n"), "{said:?}");
+    // Led by our own page now: without a cookie there is none.
+    let said = lead("/session/claude%3Aa", "same-origin");
+    assert!(!said.head.contains("refresh"), "{said:?}");
+}
+
+#[test]
+fn login_leads_to_the_wanted_view() {
+    let house = House::open();
+    let page = format!("Host: {}", house.page());
+    let login = |to: &str, headers: &[&str]| {
+        let code = house.keys.make_code().unwrap();
+        let request = format!("GET /login?code={code}&to={to} HTTP/1.1");
+        let headers: Vec<&str> = [page.as_str()].into_iter().chain(headers.to_vec()).collect();
+        (house.ask(&request, &headers), request)
+    };
+    for (to, location) in [("/session/claude%253Aa", "/session/claude%3aa"), ("//evil", "/")] {
+        let (said, _) = login(to, &[]);
+        assert_eq!(said.status, 303, "{said:?}");
+        assert!(said.head.contains(&format!("location: {location}\r\n")), "{said:?}");
+    }
+    let (_, used) = login("/usage", &[]);
+    let said = house.ask(&used, &[&page, NAVIGATION]);
+    assert_eq!(said.status, 401, "{said:?}");
+    assert!(said.body.contains("used already"), "{said:?}");
+    let said = house.ask(&used, &[&page, NAVIGATION, &house.cookie()]);
+    assert_eq!(said.status, 303, "{said:?}");
+    assert!(!said.head.contains("set-cookie"), "{said:?}");
+}
+
+#[test]
+fn preferences_belong_to_the_signed_in() {
+    let house = House::open();
+    let (page, cookie) = (format!("Host: {}", house.page()), house.cookie());
+    let change = |origin: &str| {
+        let body = r#"{"theme":"dark"}"#;
+        let kind = "Content-Type: application/json";
+        let headers = [&page, &cookie, &format!("Origin: {origin}")];
+        let headers = headers.map(String::as_str).join("\r\n");
+        let length = body.len();
+        let head = format!(
+            "PATCH /api/preferences HTTP/1.1\r\n{headers}\r\n{kind}\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        house.say(head.as_bytes())
+    };
+    assert_eq!(change("http://evil.example").kind(), "foreign_origin");
+    assert_eq!(house.get("/api/preferences"), (200, serde_json::json!({})));
+    assert_eq!(change(&format!("http://{}", house.page())).status, 200);
+    assert_eq!(house.get("/api/preferences"), (200, serde_json::json!({"theme": "dark"})));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
 use serve::{
-    Board, BusRefused, DocumentKind, HttpServer, HttpServerConfig, Keys, PageRequest,
-    SessionSelector, SourceError, Sources,
+    AddressLife, Board, BusRefused, DocumentKind, HttpServer, HttpServerConfig, Keys, Moved,
+    PageRequest, SessionSelector, SourceError, Sources,
 };
 use tempfile::TempDir;
 use tungstenite::WebSocket;
@@ -36,6 +36,7 @@ pub(crate) struct House {
     exported: Exported,
     /// Held shut, questions for the use `by=slow` take until it is let go.
     pub(crate) slow: Arc<RwLock<()>>,
+    pub(crate) address_life: AddressLife,
     door: Option<HttpServer>,
     bus_thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -51,6 +52,7 @@ struct Made {
     exported: Exported,
     slow: Arc<RwLock<()>>,
     wanted: Mutex<Option<PageRequest>>,
+    preferences: Mutex<wire::Preferences>,
 }
 
 impl House {
@@ -84,6 +86,7 @@ impl House {
             refused: Arc::default(),
             exported: Exported::default(),
             slow: Arc::default(),
+            address_life: AddressLife::Journal,
             door: None,
             bus_thread: Some(bus_thread),
         };
@@ -92,6 +95,10 @@ impl House {
     }
 
     fn open_door(&mut self, listen: SocketAddr) {
+        self.door = Some(self.make_door(listen, false));
+    }
+
+    fn make_door(&self, listen: SocketAddr, any_port: bool) -> HttpServer {
         let sources = Made {
             journal: self.journal.clone(),
             watchers: Arc::clone(&self.watchers),
@@ -99,16 +106,18 @@ impl House {
             exported: Arc::clone(&self.exported),
             slow: Arc::clone(&self.slow),
             wanted: Mutex::default(),
+            preferences: Mutex::default(),
         };
         let door = HttpServer::open(HttpServerConfig {
             listen,
-            any_port: false,
+            any_port,
+            address_life: self.address_life,
             keys: self.keys.clone(),
             sources: Arc::new(sources),
             board: self.board.clone(),
             bus: self.folder.path().join("bus.sock"),
         });
-        self.door = Some(door.unwrap());
+        door.unwrap()
     }
 
     /// Closes the door and opens it again, at the same port.
@@ -116,6 +125,17 @@ impl House {
         let address = self.address();
         self.door.take().unwrap().close();
         self.open_door(address);
+    }
+
+    /// Closes the door, and opens it again once this is done, at any port.
+    pub(crate) fn restart_after(&mut self, meanwhile: impl FnOnce(SocketAddr)) -> Option<Moved> {
+        let address = self.address();
+        self.door.take().unwrap().close();
+        meanwhile(address);
+        let door = self.make_door(SocketAddr::new(address.ip(), 0), true);
+        let moved = door.moved();
+        self.door = Some(door);
+        moved
     }
 
     /// The exports it took so far.
@@ -184,7 +204,7 @@ impl House {
         let mut said = Vec::new();
         // One that is hung up on has heard what there was.
         let _ = stream.read_to_end(&mut said);
-        Said::of(&said)
+        Said::parse(&said)
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -246,7 +266,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    fn of(bytes: &[u8]) -> Said {
+    pub(crate) fn parse(bytes: &[u8]) -> Said {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
@@ -494,6 +514,19 @@ impl Sources for Made {
             DocumentKind::Html => Err(SourceError::Other("it cannot be read".to_owned())),
             _ => Ok(()),
         }
+    }
+
+    fn preferences(&self) -> Result<wire::Preferences, SourceError> {
+        Ok(self.preferences.lock().unwrap().clone())
+    }
+
+    fn change_preferences(
+        &self,
+        changes: &wire::Preferences,
+    ) -> Result<wire::Preferences, SourceError> {
+        let mut preferences = self.preferences.lock().unwrap();
+        preferences.0.extend(changes.0.clone());
+        Ok(preferences.clone())
     }
 
     fn watched_by(&self, watchers: usize) {
