@@ -109,6 +109,12 @@ pub(crate) fn database_of_log<'a>(path: &'a Path) -> Cow<'a, Path> {
     database.map_or(Cow::Borrowed(path), |path| Cow::Owned(PathBuf::from(path)))
 }
 
+/// Whether a file is the index of a log. The first reader makes it anew, however it opens the
+/// database.
+pub(crate) fn is_log_index(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.ends_with("-shm"))
+}
+
 #[derive(PartialEq, Eq)]
 struct DatabaseStamp {
     inode: u64,

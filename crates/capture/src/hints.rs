@@ -45,6 +45,11 @@ impl Hints {
         }
         let is_about = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
         for path in event.paths {
+            // Of a database that its owner has left, our own poll writes the index of the log; every
+            // commit changes the log as well.
+            if database::is_log_index(&path) {
+                continue;
+            }
             // As root, SQLite restores the owner of a log whenever it opens one. Our own poll would
             // then cause the next poll without end.
             if is_about && database::database_of_log(&path) != path {
@@ -114,6 +119,7 @@ mod tests {
         assert!(!tell(owner, "/home/dev/opencode.db-wal"));
         assert!(!tell(owner, "/home/dev/opencode.db-shm"));
         assert!(tell(bytes, "/home/dev/opencode.db-wal"));
+        assert!(!tell(bytes, "/home/dev/opencode.db-shm"), "a reader writes it");
         assert!(tell(owner, "/home/dev/opencode.db"), "it may be readable now");
     }
 }
