@@ -3,8 +3,11 @@
 //! The name of a process is not enough: many agents are scripts of Node or Python, and some rename
 //! themselves.
 
-/// Words of a command line that are needed. An interpreter may have a few options before the script.
+/// Words that tell the program. An interpreter may have a few options before the script.
 pub(crate) const WORDS_MAX: usize = 8;
+
+/// Words of a process that was looked up alone. A session that is named behind them is not seen.
+pub(crate) const ARGUMENTS_MAX: usize = 64;
 
 /// Programs that run a script: the script names the actual program.
 const INTERPRETERS: &[&str] =
@@ -17,7 +20,7 @@ const SUBCOMMANDS: &[&str] = &["run", "x"];
 /// A process and the first words of its command line.
 pub(crate) struct CommandLine {
     pub(crate) pid: u32,
-    /// At most [`WORDS_MAX`].
+    /// At most [`WORDS_MAX`], or [`ARGUMENTS_MAX`] of a process that was looked up alone.
     pub(crate) words: Vec<String>,
     /// Whether there are more words.
     pub(crate) is_cut: bool,
@@ -33,24 +36,34 @@ impl CommandLine {
         if !INTERPRETERS.contains(&interpreter) {
             return is_program(first, program);
         }
-        script_of(rest).is_some_and(|script| {
+        script_place(rest).is_some_and(|place| {
+            let script = rest[place].as_str();
             let package = package_of(script);
             package.is_some_and(|package| is_named_after(package, program))
                 || is_program(script, program)
         })
     }
+
+    /// The words behind the program, or behind the script of an interpreter.
+    pub(crate) fn arguments(&self) -> &[String] {
+        let Some((first, rest)) = self.words.split_first() else { return &[] };
+        match INTERPRETERS.contains(&file_name(first).trim_start_matches('-')) {
+            true => script_place(rest).map_or(&[], |place| &rest[place + 1..]),
+            false => rest,
+        }
+    }
 }
 
-/// Returns the script among the arguments of an interpreter.
-fn script_of(words: &[String]) -> Option<&str> {
-    let mut words = words.iter().map(String::as_str);
+/// Returns the place of the script among the arguments of an interpreter.
+fn script_place(words: &[String]) -> Option<usize> {
+    let mut words = words.iter().map(String::as_str).enumerate();
     loop {
         match words.next()? {
-            word if OPTIONS_WITH_VALUE.contains(&word) => _ = words.next(),
+            (_, word) if OPTIONS_WITH_VALUE.contains(&word) => _ = words.next(),
             // The code is on the command line: there is no script.
-            "-c" | "-e" | "-p" | "-m" | "--eval" | "--print" => return None,
-            word if word.starts_with('-') || SUBCOMMANDS.contains(&word) => {}
-            script => return Some(script),
+            (_, "-c" | "-e" | "-p" | "-m" | "--eval" | "--print") => return None,
+            (_, word) if word.starts_with('-') || SUBCOMMANDS.contains(&word) => {}
+            (place, _) => return Some(place),
         }
     }
 }

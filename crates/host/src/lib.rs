@@ -4,6 +4,7 @@
 //! (`projection::status`), and when to look (`daemon`).
 
 mod probe; // evidence for one session
+mod pairing; // which process has which session open
 mod registry; // Claude Code's list of running sessions
 mod locks; // lock files of open sessions
 mod processes; // the process table: what runs
@@ -14,6 +15,10 @@ mod accounts; // whether other people have an account here
 
 pub use accounts::has_other_people;
 pub use calling_agent::calling_agent;
-pub use probe::{HostProbe, ProbeTarget, modified_at};
+pub use pairing::{
+    AgentProcess, AgentScan, PairMemory, Pairing, ProcessKey, SessionClaim, SessionKey,
+    pair_processes, remember_pairings,
+};
+pub use probe::{HostProbe, Pairings, ProbeTarget, modified_at, resolve_folder};
 pub use process_info::{Inspection, ProcessInfo};
-pub use processes::{ProcessTable, Processes, Started};
+pub use processes::{LockHolder, ProcessTable, Processes, Started};

@@ -6,19 +6,15 @@ use std::fs;
 use std::path::Path;
 
 use capture::Environment;
-use projection::status::{Life, Lock, Missing, ProcessEvidence};
+use projection::status::{Life, Lock, Missing, Process, ProcessEvidence};
 
-use crate::probe::{ProbeTarget, is_at_least, modified_at};
-use crate::processes::{ProcessTable, Started};
-
-/// The first versions observed to lock every open session.
-const CODEX_LOCKS_SINCE: [u64; 3] = [0, 166, 0];
-const COPILOT_LOCKS_SINCE: [u64; 3] = [1, 0, 102];
+use crate::probe::{ProbeTarget, modified_at};
+use crate::processes::{LockHolder, ProcessTable, Started};
 
 /// Files of a session folder that are searched for a lock.
 const NAMES_MAX: usize = 1_024;
 
-/// Codex has one lock file per thread. It does not name the process that holds it.
+/// Codex has one lock file per thread. The kernel tells the process that holds it.
 pub(super) fn codex_evidence(
     environment: &Environment,
     processes: &dyn ProcessTable,
@@ -29,19 +25,28 @@ pub(super) fn codex_evidence(
     let path = folder.join(format!("{}.lock", target.session));
     // The id comes from a transcript: only a plain name may become part of a path.
     if is_plain_name(&target.session) && path.is_file() {
-        let life = match processes.holds_lock(&path) {
-            true => Life::Alive,
-            // Without a Codex process no lock is held. With one, the kernel's list may be incomplete.
-            false if processes.runs("codex") == Life::Gone => Life::Gone,
-            false => Life::Unknown,
+        let life = match processes.lock_holder(&path) {
+            LockHolder::Process(Some(pid)) => {
+                let holder = processes.find(pid, Started::Unknown);
+                // The kernel has just named it, so the pid is not that of an earlier process.
+                let is_alive = holder.life == Life::Alive;
+                evidence.process = is_alive.then_some(Process { is_certain: true, ..holder });
+                holder.life
+            }
+            LockHolder::Process(None) => Life::Alive,
+            LockHolder::Nothing => Life::Gone,
+            LockHolder::Unknown => Life::Unknown,
         };
         evidence.lock = Some(Lock { path: path.display().to_string(), life });
-    // Old versions lock nothing, and then a missing lock says nothing.
-    } else if folder.is_dir() && is_at_least(target.agent_version.as_deref(), CODEX_LOCKS_SINCE) {
-        let what = "the agent locks what it has open, and it is not locked".to_owned();
-        evidence.missing = Some(Missing { source: "lock", what });
+    } else if target.would_be_in(&folder) {
+        evidence.missing = Some(missing_lock());
     }
     evidence
+}
+
+fn missing_lock() -> Missing {
+    let what = "the agent locks what it has open, and it is not locked".to_owned();
+    Missing { source: "lock", what }
 }
 
 /// Copilot has a lock file in the session folder, named after the process that holds it.
@@ -76,9 +81,9 @@ pub(super) fn copilot_evidence(
     if let Some((lock, process)) = locks.into_iter().next() {
         evidence.lock = Some(lock);
         evidence.process = Some(process);
-    } else if is_at_least(target.agent_version.as_deref(), COPILOT_LOCKS_SINCE) {
-        let what = "the agent locks what it has open, and it is not locked".to_owned();
-        evidence.missing = Some(Missing { source: "lock", what });
+    } else if target.was_listed {
+        // The folder holds much else: that it changed does not tell whether the agent locks.
+        evidence.missing = Some(missing_lock());
     }
     evidence
 }

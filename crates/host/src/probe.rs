@@ -6,14 +6,18 @@
 //!
 //! Not here: what the evidence means (`projection::status`).
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use capture::Environment;
 use event::{ProcessIdentity, Time};
-use projection::status::{Life, Missing, ProcessEvidence};
+use projection::status::{Life, Missing, Process, ProcessEvidence};
 
+use crate::pairing::{
+    AgentScan, PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
+};
 use crate::processes::{ProcessTable, Started};
 use crate::registry::RegistryEntry;
 use crate::{locks, registry};
@@ -27,22 +31,95 @@ pub struct HostProbe<'a> {
 }
 
 /// A session to gather evidence for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProbeTarget {
     pub provider: String,
     /// The provider's id of the session.
     pub session: String,
-    pub agent_version: Option<String>,
     /// The process that had it open last, as the agent's hooks told.
     pub process: Option<ProcessIdentity>,
     /// The transcript, if no other session writes to it.
     pub file: Option<PathBuf>,
+    /// The folders it worked in, as [`resolve_folder`] gives them.
+    pub folders: Vec<PathBuf>,
+    /// Its first and its last event.
+    pub began_at: Option<Time>,
+    pub last_at: Option<Time>,
+    /// Whether it said that it ended.
+    pub has_exited: bool,
+    /// Whether an earlier look found it listed or locked by its agent.
+    pub was_listed: bool,
     /// Whether it is a subagent, which has no process of its own.
     pub is_child: bool,
     /// The provider's id of the topmost parent, if known.
     pub root: Option<String>,
     /// Whether it asks to run a command, so that what its process has started is looked at.
     pub asks_to_run: bool,
+}
+
+impl ProbeTarget {
+    /// The name that it has among the pairings.
+    pub fn key(&self) -> SessionKey {
+        (self.provider.clone(), self.session.clone())
+    }
+
+    /// Whether an agent that has the session open would have an entry of it in a folder: an earlier
+    /// look found one, or the folder has changed since the session began, so that the agent which
+    /// is in use keeps such entries.
+    pub(crate) fn would_be_in(&self, folder: &Path) -> bool {
+        let changed_at = modified_at(folder).filter(|_| folder.is_dir());
+        let is_kept =
+            |changed_at: Time| self.began_at.is_some_and(|began_at| changed_at >= began_at);
+        changed_at.is_some_and(|changed_at| self.was_listed || is_kept(changed_at))
+    }
+
+    /// When it was last written to, as far as events and its file tell.
+    fn written_at(&self) -> Option<Time> {
+        self.last_at.max(self.file.as_deref().and_then(modified_at))
+    }
+}
+
+/// The pairings of one look.
+#[derive(Clone, Debug)]
+pub struct Pairings {
+    found: BTreeMap<SessionKey, Pairing>,
+    /// Sessions whose agent names their process.
+    named: BTreeSet<SessionKey>,
+    memory: BTreeMap<SessionKey, PairMemory>,
+    /// The scan that they are based on.
+    scan: Option<Arc<AgentScan>>,
+    /// Whether a session without a process was written after that scan.
+    is_late: bool,
+    /// When the processes were last seen to run.
+    seen_at: Time,
+}
+
+impl Default for Pairings {
+    fn default() -> Pairings {
+        Pairings {
+            found: BTreeMap::new(),
+            named: BTreeSet::new(),
+            memory: BTreeMap::new(),
+            scan: None,
+            is_late: false,
+            seen_at: Time::MIN,
+        }
+    }
+}
+
+impl Pairings {
+    /// Whether a session without a process was written after the last scan of processes.
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// Whether a process was found that has the session open, or its agent names one.
+    pub fn is_open(&self, target: &ProbeTarget) -> bool {
+        let paired = self.found.get(&target.key());
+        // A named one has no pairing.
+        matches!(paired, Some(Pairing::Open { .. }))
+            || paired.is_none() && self.named.contains(&target.key())
+    }
 }
 
 impl<'a> HostProbe<'a> {
@@ -56,20 +133,113 @@ impl<'a> HostProbe<'a> {
         self.registry.keys().map(|session| (registry::PROVIDER, session.as_str()))
     }
 
-    /// Returns whether a live process has the session open.
+    /// Returns whether a live process has the session open, as far as its agent tells.
     pub fn runs(&self, provider: &str, session: &str) -> bool {
         let (provider, session) = (provider.to_owned(), session.to_owned());
-        self.evidence_for(&ProbeTarget { provider, session, ..ProbeTarget::default() }).life()
-            == Life::Alive
+        let target = ProbeTarget { provider, session, ..ProbeTarget::default() };
+        self.told_evidence(&target).life() == Life::Alive
     }
 
-    /// Gathers the evidence for one session.
-    pub fn evidence_for(&self, target: &ProbeTarget) -> ProcessEvidence {
+    /// Whether the processes of agents are those that the pairings are based on.
+    pub fn is_current(&self, pairings: &mut Pairings, now: Time) -> bool {
+        let scan = self.processes.agents(Time::MIN);
+        let is_current = match (&scan, &pairings.scan) {
+            (Some(scan), Some(known)) => Arc::ptr_eq(scan, known) || scan == known,
+            (None, None) => true,
+            _ => false,
+        };
+        if is_current {
+            pairings.seen_at = now;
+        }
+        is_current
+    }
+
+    /// Pairs sessions with processes. All processes are scanned at most once, and only if a session
+    /// without a process was written since the last scan, or that is older than `since`.
+    ///
+    /// Returns whether a pairing is another one than before.
+    pub fn pair<'t>(
+        &self,
+        pairings: &mut Pairings,
+        targets: impl IntoIterator<Item = &'t ProbeTarget>,
+        since: Time,
+        now: Time,
+    ) -> bool {
+        let targets = targets.into_iter().filter(|target| !target.is_child);
+        let claims: Vec<SessionClaim> =
+            targets.filter_map(|target| self.claim(target, pairings, now)).collect();
+        let mut scan = self.processes.agents(since);
+        let mut found = pair_known(scan.as_deref(), &claims);
+        let mut late = find_late(scan.as_deref(), &claims, &found);
+        if let Some(written_at) = late {
+            scan = self.processes.agents(written_at);
+            found = pair_known(scan.as_deref(), &claims);
+            late = find_late(scan.as_deref(), &claims, &found);
+        }
+        (pairings.is_late, pairings.seen_at) = (late.is_some(), now);
+        if let Some(scan) = &scan {
+            let memory = &mut pairings.memory;
+            remember_pairings(memory, &claims, &found, scan.scanned_at, now);
+        }
+        let has_changed = found != pairings.found;
+        let named = claims.into_iter().filter(|claim| claim.named.is_some());
+        pairings.named = named.map(|claim| claim.key).collect();
+        (pairings.found, pairings.scan) = (found, scan);
+        has_changed
+    }
+
+    /// What the pairing needs to know of a session; `None` if its agent tells that it is over.
+    fn claim(&self, target: &ProbeTarget, pairings: &Pairings, now: Time) -> Option<SessionClaim> {
+        if !is_known_agent(&target.provider) {
+            return None;
+        }
+        let told = self.told_evidence(target);
+        let named = told.process.filter(|process| process.life == Life::Alive);
+        if named.is_none() && told.life() == Life::Gone {
+            return None;
+        }
+        let key = target.key();
+        Some(SessionClaim {
+            folders: target.folders.clone(),
+            file: target.file.clone(),
+            began_at: target.began_at?,
+            // A clock that is ahead makes nothing newer than a scan of now.
+            written_at: target.written_at()?.min(now),
+            has_exited: target.has_exited,
+            named: named.map(|process| process.pid),
+            memory: pairings.memory.get(&key).map(|memory| match *memory {
+                PairMemory::Open { process, .. } => {
+                    PairMemory::Open { process, seen_at: pairings.seen_at }
+                }
+                memory => memory,
+            }),
+            key,
+        })
+    }
+
+    /// Gathers the evidence for one session: what its agent tells, and else the pairing.
+    pub fn evidence_for(&self, target: &ProbeTarget, pairings: &Pairings) -> ProcessEvidence {
+        if target.is_child {
+            return self.child_evidence(target, pairings);
+        }
+        let mut evidence = self.told_evidence(target);
+        let is_told = evidence.process.is_some()
+            || evidence.missing.is_some()
+            || evidence.lock.as_ref().is_some_and(|lock| lock.life != Life::Unknown);
+        if !is_told {
+            self.weigh_pairing(target, pairings, &mut evidence);
+        }
+        let lives = evidence.process.filter(|process| process.life == Life::Alive);
+        if let Some(process) = lives.filter(|_| target.asks_to_run) {
+            evidence.commands = self.processes.commands_below(process.pid);
+        }
+        evidence
+    }
+
+    /// What the agent tells of the session: by its registry, its locks and its hooks.
+    fn told_evidence(&self, target: &ProbeTarget) -> ProcessEvidence {
         let grown_at = target.file.as_deref().and_then(modified_at);
         let evidence = ProcessEvidence { grown_at, ..ProcessEvidence::default() };
-        if target.is_child {
-            return self.child_evidence(target, evidence);
-        }
         let mut evidence = match target.provider.as_str() {
             registry::PROVIDER => self.claude_evidence(target, evidence),
             "codex" => locks::codex_evidence(self.environment, self.processes, target, evidence),
@@ -79,16 +249,35 @@ impl<'a> HostProbe<'a> {
             _ => evidence,
         };
         self.weigh_known_process(target, &mut evidence);
-        let lives = evidence.process.filter(|process| process.life == Life::Alive);
-        if let Some(process) = lives.filter(|_| target.asks_to_run) {
-            evidence.commands = self.processes.commands_below(process.pid);
-        }
-        // A process or a lock of this very session says more than the processes of its agent.
-        let is_open = evidence.process.is_some() || evidence.lock.is_some();
-        if !is_open && evidence.missing.is_none() {
-            evidence.missing = self.missing_process(&target.provider);
-        }
         evidence
+    }
+
+    /// Adds what the processes of the agent tell.
+    fn weigh_pairing(
+        &self,
+        target: &ProbeTarget,
+        pairings: &Pairings,
+        evidence: &mut ProcessEvidence,
+    ) {
+        let missing = |what: String| Some(Missing { source: "process", what });
+        match pairings.found.get(&target.key()) {
+            Some(Pairing::Open { process: (pid, _), started_at, is_named }) => {
+                let (life, is_certain) = (Life::Alive, *is_named);
+                let started_at = *started_at;
+                evidence.process = Some(Process { pid: *pid, life, is_certain, started_at });
+            }
+            Some(Pairing::Ended { process: (pid, _) }) => {
+                let (life, is_certain) = (Life::Gone, false);
+                evidence.process = Some(Process { pid: *pid, life, is_certain, started_at: None });
+            }
+            Some(Pairing::Left { process: (pid, _) }) => {
+                evidence.missing = missing(format!("process {pid} has gone on to another session"));
+            }
+            Some(Pairing::Gone { what }) => evidence.missing = missing(what.clone()),
+            Some(Pairing::Doubt { what, .. }) => evidence.doubt = Some(what.clone()),
+            // It has ended by its own word, or it is not among the sessions that were paired.
+            None => evidence.missing = self.missing_program(&target.provider),
+        }
     }
 
     /// Looks for the process that the agent's hooks named. A live one counts most; a dead one counts
@@ -105,6 +294,16 @@ impl<'a> HostProbe<'a> {
         }
         let found = self.processes.find(known.pid, Started::As(known));
         let is_named = evidence.process.is_some_and(|process| process.life != Life::Gone);
+        if let Some(process) = &mut evidence.process
+            && (process.pid, process.life) == (found.pid, found.life)
+        {
+            // The hook wrote the start down when it was called. The clock may have been set since.
+            process.started_at = found.started_at;
+        }
+        // What holds the lock is known better than what called a hook.
+        if evidence.lock.as_ref().is_some_and(|lock| lock.life != Life::Unknown) {
+            return;
+        }
         let is_better = found.life == Life::Alive || evidence.process.is_none();
         if !is_named && is_better {
             evidence.process = Some(found);
@@ -113,7 +312,9 @@ impl<'a> HostProbe<'a> {
 
     /// Returns the evidence for a subagent. Its parent's end is its own end, but a live parent proves
     /// nothing about it.
-    fn child_evidence(&self, target: &ProbeTarget, evidence: ProcessEvidence) -> ProcessEvidence {
+    fn child_evidence(&self, target: &ProbeTarget, pairings: &Pairings) -> ProcessEvidence {
+        let grown_at = target.file.as_deref().and_then(modified_at);
+        let evidence = ProcessEvidence { grown_at, ..ProcessEvidence::default() };
         let Some(root) = target.root.clone() else { return evidence };
         let root = ProbeTarget {
             session: root,
@@ -125,7 +326,7 @@ impl<'a> HostProbe<'a> {
             file: None,
             ..target.clone()
         };
-        let ProcessEvidence { process, missing, .. } = self.evidence_for(&root);
+        let ProcessEvidence { process, missing, .. } = self.evidence_for(&root, pairings);
         // A live parent may have many subagents, most of which have ended.
         let process = process.filter(|process| process.life == Life::Gone);
         ProcessEvidence { process, missing, ..evidence }
@@ -138,9 +339,14 @@ impl<'a> HostProbe<'a> {
     ) -> ProcessEvidence {
         if let Some(entry) = self.registry.get(&target.session) {
             let started = entry.proc_start.as_deref().map_or(Started::Unknown, Started::Ticks);
-            evidence.process = Some(self.processes.find(entry.pid, started));
+            let mut process = self.processes.find(entry.pid, started);
+            // The agent wrote the entry behind its start: one that seems later is a clock that was
+            // set.
+            process.started_at =
+                process.started_at.map(|at| entry.started_at.map_or(at, |told| at.min(told)));
+            evidence.process = Some(process);
             evidence.registry = Some(entry.registry.clone());
-        } else if registry::is_listed(self.environment, target.agent_version.as_deref()) {
+        } else if target.would_be_in(&registry::folder(self.environment)) {
             let what = "it is not among the running sessions that the agent lists".to_owned();
             evidence.missing = Some(Missing { source: "registry", what });
         }
@@ -148,15 +354,45 @@ impl<'a> HostProbe<'a> {
     }
 
     /// Returns evidence of an end if no process of the agent runs at all.
-    fn missing_process(&self, provider: &str) -> Option<Missing> {
-        // For known agents the name of the program is that of the provider.
-        if !capture::AGENTS.iter().any(|agent| agent.provider() == provider) {
+    fn missing_program(&self, provider: &str) -> Option<Missing> {
+        if !is_known_agent(provider) {
             return None;
         }
-        let is_gone = self.processes.runs(provider) == Life::Gone;
+        let scan = self.processes.agents(Time::MIN)?;
+        let runs = scan.processes.iter().any(|process| process.program == provider);
         let what = format!("no process called {provider} runs");
-        is_gone.then_some(Missing { source: "process", what })
+        (!runs).then_some(Missing { source: "process", what })
     }
+}
+
+fn pair_known(scan: Option<&AgentScan>, claims: &[SessionClaim]) -> BTreeMap<SessionKey, Pairing> {
+    scan.map(|scan| pair_processes(scan, claims)).unwrap_or_default()
+}
+
+/// Returns when a session without a process was last written, if that was after the scan.
+fn find_late(
+    scan: Option<&AgentScan>,
+    claims: &[SessionClaim],
+    found: &BTreeMap<SessionKey, Pairing>,
+) -> Option<Time> {
+    let scanned_at = scan?.scanned_at;
+    let late = claims.iter().filter(|claim| {
+        let pairing = found.get(&claim.key);
+        let is_found = matches!(pairing, None | Some(Pairing::Open { .. } | Pairing::Ended { .. }));
+        !is_found && claim.written_at > scanned_at
+    });
+    late.map(|claim| claim.written_at).max()
+}
+
+/// Returns a folder as the system names it for processes: without links, as far as it exists.
+pub fn resolve_folder(folder: &str) -> PathBuf {
+    let folder = PathBuf::from(folder);
+    folder.canonicalize().unwrap_or(folder)
+}
+
+/// Returns whether the program of an agent is known.
+fn is_known_agent(provider: &str) -> bool {
+    capture::AGENTS.iter().any(|agent| agent.provider() == provider)
 }
 
 /// Returns when a file was last modified.
@@ -164,37 +400,4 @@ pub fn modified_at(path: &std::path::Path) -> Option<Time> {
     let modified = std::fs::metadata(path).ok()?.modified().ok()?;
     let since = modified.duration_since(UNIX_EPOCH).ok()?;
     Some(Time::from_nanos(i128::try_from(since.as_nanos()).ok()?))
-}
-
-/// Returns whether a version is at least `first`. An unknown version is not.
-pub(crate) fn is_at_least(version: Option<&str>, first: [u64; 3]) -> bool {
-    let Some(version) = version else { return false };
-    let core = version.split(['-', '+']).next().unwrap_or_default();
-    // Missing parts count as zero: `2.2` is `2.2.0`.
-    let mut parts = [0; 3];
-    for (part, text) in parts.iter_mut().zip(core.split('.')) {
-        let Ok(number) = text.trim().parse() else { return false };
-        *part = number;
-    }
-    parts >= first
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_compare_by_number() {
-        for (version, is_newer) in [
-            ("2.1.325", true),
-            ("2.1.99", false),
-            ("2.2", true),
-            ("10.0.0-beta.1", true),
-            ("", false),
-            ("nightly", false),
-        ] {
-            assert_eq!(is_at_least(Some(version), [2, 1, 325]), is_newer, "{version}");
-        }
-        assert!(!is_at_least(None, [0, 0, 0]));
-    }
 }

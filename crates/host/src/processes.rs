@@ -1,25 +1,25 @@
-//! The process table of this machine: whether a process, or any process of a program, runs.
+//! The process table of this machine: whether a process runs, and which ones are agents.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use event::{ProcessIdentity, ProcessStart, Time};
 use projection::status::{Life, Process, RunningCommand};
 use rustix::process::geteuid;
 
-use crate::command_line::CommandLine;
+use crate::pairing::{AgentProcess, AgentScan, ProcessKey};
 use crate::process_info::{self, Inspection, started_at};
 
 /// Tolerance of a start time: setting the clock moves it, and macOS counts whole seconds.
 const START_SLACK_SECS: i64 = 2;
 
-/// How long a scan may prove that a program does not run. It must not be longer than the time for
-/// which a just written session counts as open without a process: otherwise a session would count
-/// as ended if its program started after the scan.
+/// The least time between two scans of all processes. A session that was written since the last one
+/// is in doubt until the next.
 const SCAN_EVERY: Duration = Duration::from_secs(2);
 
 /// Access to processes. [`Processes`] is the real one; tests have others.
@@ -41,11 +41,23 @@ pub trait ProcessTable {
         Vec::new()
     }
 
-    /// Returns whether any process of a program runs. `Gone` only after a complete scan.
-    fn runs(&self, program: &str) -> Life;
+    /// Returns the processes of agents, of this user. All processes are scanned if that was not done
+    /// since the given time; else those that the last scan found are looked at one by one. `None` if
+    /// a process may be missing.
+    fn agents(&self, since: Time) -> Option<Arc<AgentScan>>;
 
-    /// Returns whether a process is known to hold a lock on a file.
-    fn holds_lock(&self, path: &Path) -> bool;
+    /// Returns what holds a lock on a file.
+    fn lock_holder(&self, path: &Path) -> LockHolder;
+}
+
+/// What holds a lock on a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockHolder {
+    /// A process; `None` if the system does not tell which one.
+    Process(Option<u32>),
+    Nothing,
+    /// The system does not tell.
+    Unknown,
 }
 
 /// The expected start of a process.
@@ -62,22 +74,21 @@ pub enum Started<'a> {
 
 /// The processes of this machine.
 ///
-/// A scan of all processes is expensive, so it happens at most every few seconds. For a program that
-/// runs, one of its processes is remembered and checked alone until it ends.
+/// A scan of all processes is expensive, so it happens only when a session was written since the
+/// last one, and at most every few seconds.
 #[derive(Default)]
 pub struct Processes {
-    programs: RefCell<ProgramCache>,
+    last: RefCell<LastScan>,
 }
 
-/// The last scan and what was derived from it.
+/// The last scan.
 #[derive(Default)]
-struct ProgramCache {
-    /// The time of the last scan and its command lines.
-    scan: Option<(Instant, Vec<CommandLine>)>,
-    /// Programs missing in that scan: many sessions ask for the same few.
-    absent: HashSet<String>,
-    /// One process of each running program.
-    known: HashMap<String, (u32, ProcessStart)>,
+struct LastScan {
+    tried_at: Option<Instant>,
+    /// Absent before the first one, and if it failed.
+    scan: Option<Arc<AgentScan>>,
+    /// The first known start of each process. The clock of the machine may be set while it runs.
+    starts: HashMap<ProcessKey, Option<Time>>,
 }
 
 impl ProcessTable for Processes {
@@ -92,7 +103,7 @@ impl ProcessTable for Processes {
             Inspection::Gone => return found((Life::Gone, true), None),
             Inspection::Unknown => return found((Life::Unknown, false), None),
         };
-        let started_at = started_at(process.started);
+        let mut started_at = started_at(process.started);
         // The kernel reuses pids: a process with another start time is another process.
         let is_same = match started {
             Started::As(identity) => Some(process.started == identity.start),
@@ -106,6 +117,13 @@ impl ProcessTable for Processes {
             Started::Unknown => None,
         };
         let (life, is_certain) = judge(is_same, process.uid == geteuid().as_raw());
+        // What was written down when the process was young is nearer to its start than what the
+        // clock says now, which may have been set since.
+        match started {
+            Started::As(identity) => started_at = Some(identity.started_at),
+            Started::Before(time) => started_at = started_at.map(|at| at.min(time)),
+            Started::Ticks(_) | Started::Unknown => {}
+        }
         // The start of another process says nothing of this one.
         found((life, is_certain), started_at.filter(|_| life == Life::Alive))
     }
@@ -119,63 +137,79 @@ impl ProcessTable for Processes {
         found.collect()
     }
 
-    fn runs(&self, program: &str) -> Life {
-        let mut programs = self.programs.borrow_mut();
-        let ProgramCache { scan, absent, known } = &mut *programs;
-        if let Some((pid, started)) = known.get(program) {
-            match self.inspect(*pid) {
-                Inspection::Running(process) if process.started == *started => return Life::Alive,
-                // Another process of the program may still run: scan again, even if the last scan
-                // is new.
-                _ => {
-                    known.remove(program);
-                    *scan = None;
-                }
-            }
+    fn agents(&self, since: Time) -> Option<Arc<AgentScan>> {
+        let mut last = self.last.borrow_mut();
+        let LastScan { tried_at, scan, starts } = &mut *last;
+        let is_old = scan.as_ref().is_none_or(|scan| scan.scanned_at < since);
+        if is_old && tried_at.is_none_or(|tried_at| tried_at.elapsed() >= SCAN_EVERY) {
+            *tried_at = Some(Instant::now());
+            *scan = read_agents(starts).map(Arc::new);
         }
-        let is_fresh = |(at, _): &(Instant, _)| at.elapsed() < SCAN_EVERY;
-        if !scan.as_ref().is_some_and(is_fresh) {
-            // Processes of other users are never ours.
-            let own = process_info::read_command_lines(geteuid().as_raw());
-            let Some(running) = own else { return Life::Unknown };
-            *scan = Some((Instant::now(), running));
-            absent.clear();
+        let known = scan.as_mut()?;
+        let runs = |process: &AgentProcess| match self.inspect(process.key.0) {
+            Inspection::Running(found) => found.started == process.key.1,
+            Inspection::Gone => false,
+            Inspection::Unknown => true,
+        };
+        if !known.processes.iter().all(runs) {
+            Arc::make_mut(known).processes.retain(runs);
         }
-        // Many sessions of one agent ask in a row.
-        if absent.contains(program) {
-            return Life::Gone;
-        }
-        let running = scan.iter().flat_map(|(_, running)| running);
-        let mut is_complete = true;
-        for line in running.filter(|line| line.runs_program(program)) {
-            // A process may have ended since the scan; one that is there is enough.
-            match self.inspect(line.pid) {
-                Inspection::Running(process) => {
-                    known.insert(program.to_owned(), (process.pid, process.started));
-                    return Life::Alive;
-                }
-                Inspection::Gone => {}
-                Inspection::Unknown => is_complete = false,
-            }
-        }
-        if !is_complete {
-            return Life::Unknown;
-        }
-        absent.insert(program.to_owned());
-        Life::Gone
+        Some(Arc::clone(known))
     }
 
-    fn holds_lock(&self, path: &Path) -> bool {
-        let Ok(metadata) = fs::metadata(path) else { return false };
-        let Ok(locks) = fs::read_to_string("/proc/locks") else { return false };
-        // `1: FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF`
+    fn lock_holder(&self, path: &Path) -> LockHolder {
+        let Ok(metadata) = fs::metadata(path) else { return LockHolder::Unknown };
+        let Ok(locks) = fs::read_to_string("/proc/locks") else { return LockHolder::Unknown };
+        // `1: FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF`; behind a `->` waits another process.
         let inode = format!(":{}", metadata.ino());
-        locks
-            .lines()
-            .filter_map(|line| line.split_whitespace().nth(5))
+        let mut holders = locks.lines().filter_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let kind = words.next()?;
+            let (pid, file) = (words.nth(2)?, words.next()?);
             // `major:minor:inode`: the colon keeps the inode from matching the end of a longer one.
-            .any(|file| file.ends_with(&inode) && file.matches(':').count() == 2)
+            let is_it = file.ends_with(&inode) && file.matches(':').count() == 2;
+            (kind != "->" && is_it).then(|| pid.parse().ok().filter(|pid| *pid > 0))
+        });
+        holders.next().map_or(LockHolder::Nothing, LockHolder::Process)
     }
+}
+
+/// Scans all processes of this user for those of agents. `None` if one may be missing.
+fn read_agents(starts: &mut HashMap<ProcessKey, Option<Time>>) -> Option<AgentScan> {
+    // Taken before the scan: a process that starts during it may be missing.
+    let scanned_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let scanned_at = Time::from_nanos(i128::try_from(scanned_at.as_nanos()).ok()?);
+    let uid = geteuid().as_raw();
+    let mut processes = Vec::new();
+    // Processes of other users are never ours.
+    for line in process_info::read_command_lines(uid)? {
+        // For known agents the name of the program is that of the provider.
+        let mut programs = capture::AGENTS.iter().map(|agent| agent.provider());
+        let Some(program) = programs.find(|program| line.runs_program(program)) else { continue };
+        let found = match process_info::inspect(line.pid) {
+            Inspection::Running(found) => found,
+            // It has ended since the listing.
+            Inspection::Gone => continue,
+            Inspection::Unknown => return None,
+        };
+        let key = (found.pid, found.started);
+        let started_at = *starts.entry(key).or_insert_with(|| started_at(found.started));
+        let line = process_info::read_command_line(found.pid).unwrap_or(line);
+        // Changed its user since the listing.
+        if found.uid == uid {
+            processes.push(AgentProcess {
+                program,
+                key,
+                started_at,
+                parent: found.parent,
+                cwd: found.cwd,
+                arguments: line.arguments().to_vec(),
+                open_files: process_info::read_open_files(found.pid),
+            });
+        }
+    }
+    starts.retain(|key, _| processes.iter().any(|process| process.key == *key));
+    Some(AgentScan { scanned_at, processes })
 }
 
 /// Compares a start with the one that an agent wrote down. `None` if they cannot be compared.
@@ -285,29 +319,35 @@ mod tests {
     }
 
     #[test]
-    fn program_runs_until_its_last_process() {
+    fn agents_are_known_until_they_end() {
         let processes = Processes::default();
-        // A name that no other process on this machine has.
-        let program = format!("hansard-witness-{}", std::process::id());
-        let is_listed = |pid: u32| {
-            let own = process_info::read_command_lines(geteuid().as_raw()).unwrap();
-            own.iter().any(|line| line.pid == pid && line.runs_program(&program))
+        let folder = tempfile::TempDir::new().unwrap();
+        let mut command = std::process::Command::new("/bin/sleep");
+        let mut child = command.arg0("goose").arg("600").current_dir(&folder).spawn().unwrap();
+        let agents = |processes: &Processes, since: Time| {
+            let scan = processes.agents(since).unwrap();
+            let own = scan.processes.iter().filter(|it| it.key.0 == child.id());
+            own.cloned().collect::<Vec<AgentProcess>>()
         };
-        let run = || {
-            let mut command = std::process::Command::new("/bin/sleep");
-            let child = command.arg0(&program).arg("600").spawn().unwrap();
-            // The process exists a moment before its command line.
-            while !is_listed(child.id()) {
-                std::thread::yield_now();
-            }
-            child
-        };
-        let (mut first, mut second) = (run(), run());
-        assert_eq!(processes.runs(&program), Life::Alive);
-        for (child, left) in [(&mut first, Life::Alive), (&mut second, Life::Gone)] {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert_eq!(processes.runs(&program), left);
+        // The process exists a moment before its command line.
+        while agents(&Processes::default(), Time::MIN).is_empty() {
+            std::thread::yield_now();
         }
+        let found = agents(&processes, Time::MIN);
+        assert_eq!((found[0].program, &found[0].arguments[..]), ("goose", &["600".to_owned()][..]));
+        assert_eq!(found[0].cwd, Some(folder.path().canonicalize().unwrap()));
+        let scan = processes.agents(Time::MIN).unwrap();
+        // Nothing changed: no scan, also if a later one is asked for at once.
+        assert!(Arc::ptr_eq(&scan, &processes.agents(Time::MAX).unwrap()));
+        drop(scan);
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(child.id() as i32).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+        while !agents(&processes, Time::MIN).is_empty() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
     }
 }

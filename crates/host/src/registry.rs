@@ -9,12 +9,7 @@ use event::Time;
 use projection::status::{Registry, RegistryWord};
 use serde::Deserialize;
 
-use crate::probe::is_at_least;
-
 pub(super) const PROVIDER: &str = "claude";
-
-/// The first version observed to list every running session. Older ones may run unlisted.
-const LISTS_SINCE: [u64; 3] = [2, 1, 325];
 
 /// Entries that are read. Sessions of further entries count as unlisted.
 const ENTRIES_MAX: usize = 4_096;
@@ -27,6 +22,8 @@ pub(super) struct RegistryEntry {
     pub(super) pid: u32,
     /// The start of its process, in ticks on Linux.
     pub(super) proc_start: Option<String>,
+    /// When the agent wrote the entry first, by its clock.
+    pub(super) started_at: Option<Time>,
     pub(super) registry: Registry,
 }
 
@@ -47,12 +44,8 @@ pub(super) fn read_registry(environment: &Environment) -> BTreeMap<String, Regis
     entries
 }
 
-/// Returns whether a running session of this version would be listed.
-pub(super) fn is_listed(environment: &Environment, agent_version: Option<&str>) -> bool {
-    is_at_least(agent_version, LISTS_SINCE) && folder(environment).is_dir()
-}
-
-fn folder(environment: &Environment) -> PathBuf {
+/// The folder of the entries.
+pub(super) fn folder(environment: &Environment) -> PathBuf {
     environment.agent_folder("CLAUDE_CONFIG_DIR", ".claude").join("sessions")
 }
 
@@ -98,7 +91,9 @@ fn read_entry(path: &Path) -> Option<(String, RegistryEntry)> {
             .and_then(|word| parse_status(word, written.waiting_for.as_deref())),
         updated_at: Time::from_millis(updated_at),
     };
-    Some((written.session_id, RegistryEntry { pid: written.pid, proc_start, registry }))
+    let started_at = written.started_at.filter(|millis| *millis > 0).map(Time::from_millis);
+    let entry = RegistryEntry { pid: written.pid, proc_start, started_at, registry };
+    Some((written.session_id, entry))
 }
 
 /// Maps the agent's status to ours. An unknown status is no evidence.

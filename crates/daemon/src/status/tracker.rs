@@ -19,7 +19,7 @@ use projection::{Facts, PriceTable, Projection, TitleOrigin};
 use redact::Redactor;
 use views::{catch_up, load_current, load_saved};
 
-use host::{HostProbe, ProbeTarget, ProcessTable};
+use host::{HostProbe, Pairings, ProbeTarget, ProcessTable};
 
 use super::looping::describe_loop;
 use crate::api::prices;
@@ -32,6 +32,10 @@ const ASKING_NANOS: i128 = 7 * RECENT_NANOS;
 
 /// Levels of child sessions. A longer chain of parents must be a circle.
 const GENERATIONS_MAX: usize = 64;
+
+/// Sessions of one folder that are read for the status of one of them. With more the oldest are
+/// left out, which no process has open unless it names them.
+const SIBLINGS_MAX: usize = 64;
 
 /// Sessions read at a time.
 pub(crate) const PAGE: usize = 500;
@@ -51,19 +55,30 @@ pub struct StatusTracker {
     shown_open: BTreeSet<SessionId>,
     /// Whether older sessions have an open request, as of their event with this number.
     asked: HashMap<SessionId, (u64, bool)>,
+    /// Which process has which session open.
+    pairings: Pairings,
+    /// Whether a session came or changed that the pairings do not know of.
+    is_unpaired: bool,
+    /// Whether a pairing changed since the list that is kept current was compared.
+    has_new_pairings: bool,
+    /// Whether all recent sessions were listed once, so that none is missing for a pairing.
+    has_listed: bool,
 }
 
 /// One session as far as its events were read.
 struct TrackedSession {
     state: StatusState,
     facts: Facts,
+    /// What the probe looks for; absent without an id of the provider.
+    target: Option<ProbeTarget>,
+    /// The last event that the target takes into account.
+    target_seq: u64,
     /// Absent after new events, until the next assessment.
     assessment: Option<Assessment>,
 }
 
 /// What the last assessment of a session was based on.
 struct Assessment {
-    target: Option<ProbeTarget>,
     evidence: ProcessEvidence,
     /// Before this time the clock alone does not change the status.
     until: Option<Time>,
@@ -135,6 +150,10 @@ impl StatusTracker {
             open: BTreeSet::new(),
             shown_open: BTreeSet::new(),
             asked: HashMap::new(),
+            pairings: Pairings::default(),
+            is_unpaired: true,
+            has_new_pairings: false,
+            has_listed: false,
         }
     }
 
@@ -185,6 +204,7 @@ impl StatusTracker {
         // Memory is bounded by the list; other sessions are read again on demand.
         let ids: BTreeSet<&SessionId> = listed.iter().map(|status| &status.info.id).collect();
         self.sessions.retain(|id, _| ids.contains(id));
+        self.has_listed = true;
         Ok(listed)
     }
 
@@ -199,7 +219,7 @@ impl StatusTracker {
         let environment = Arc::clone(&self.environment);
         // One look for all sessions: it reads the list of open sessions from disk.
         let probe = HostProbe::look(&environment, processes);
-        let mut asking = Vec::new();
+        let mut asking_infos = Vec::new();
         let mut asked = HashMap::new();
         let mut after = None;
         loop {
@@ -221,7 +241,8 @@ impl StatusTracker {
                 };
                 asked.insert(info.id.clone(), (info.tail_seq, is_asking));
                 if is_asking {
-                    asking.push(self.status(info, purpose, &probe, now)?);
+                    self.track(&info)?;
+                    asking_infos.push(info);
                 }
             }
             after = page.next;
@@ -231,6 +252,9 @@ impl StatusTracker {
         }
         // Replaced, not extended: sessions that were deleted or left the week are forgotten.
         self.asked = asked;
+        self.pair(&probe, Recheck::Open, now);
+        let assess = |info| self.status(info, purpose, &probe, now);
+        let mut asking = asking_infos.into_iter().map(assess).collect::<Result<Vec<_>, _>>()?;
         // A saved state may ask although the process is gone; the probe has the last word.
         asking.retain(SessionStatus::needs_you);
         Ok(asking)
@@ -262,7 +286,26 @@ impl StatusTracker {
         let probe = HostProbe::look(&environment, processes);
         // Files are searched before the status: `is_behind` and the probe need the path.
         self.find_files(std::slice::from_ref(&info))?;
+        self.track(&info)?;
+        self.track_siblings(&info, now)?;
+        self.pair(&probe, Recheck::Open, now);
         self.status(info, AssessFor::Answer, &probe, now)
+    }
+
+    /// Reads the sessions of the same agent and folder: a process that has one of them open has not
+    /// the other.
+    fn track_siblings(&mut self, info: &SessionInfo, now: Time) -> Result<(), ReadError> {
+        if self.has_listed {
+            return Ok(());
+        }
+        let provider = Some(info.provider.clone());
+        let recent = SessionFilter { provider, ..StatusTracker::recently_active(now) };
+        let page = self.journal.sessions(&recent, None, PAGE)?;
+        let is_sibling = |other: &&SessionInfo| other.cwd == info.cwd && other.id != info.id;
+        for sibling in page.items.iter().filter(is_sibling).take(SIBLINGS_MAX) {
+            self.track(sibling)?;
+        }
+        Ok(())
     }
 
     /// Assesses sessions of which events were just recorded. Costs only what is new: it does not
@@ -275,17 +318,21 @@ impl StatusTracker {
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
         let probe = HostProbe::look(&environment, processes);
-        let mut statuses = Vec::new();
+        let mut infos = Vec::new();
         for id in ids {
             match self.journal.stat(id) {
                 // Deleted meanwhile.
                 Err(ReadError::SessionNotFound(_)) => {}
-                info => {
-                    let status = self.status(info?, AssessFor::Show, &probe, now)?;
-                    // The events were read from the file a moment ago.
-                    statuses.push(SessionStatus { is_behind: false, ..status });
-                }
+                info => infos.push(info?),
             }
+        }
+        infos.iter().try_for_each(|info| self.track(info))?;
+        self.pair(&probe, Recheck::Open, now);
+        let mut statuses = Vec::new();
+        for info in infos {
+            let status = self.status(info, AssessFor::Show, &probe, now)?;
+            // The events were read from the file a moment ago.
+            statuses.push(SessionStatus { is_behind: false, ..status });
         }
         Ok(statuses)
     }
@@ -317,11 +364,14 @@ impl StatusTracker {
         if open_sessions(&probe) != self.shown_open {
             return Ok(None);
         }
+        self.pair(&probe, which, now);
+        // Another pairing may open a session that had ended. An answer may have found it first.
+        let is_new = std::mem::take(&mut self.has_new_pairings);
+        let which = if is_new { Recheck::Every } else { which };
         let mut statuses = Vec::new();
         for id in ids {
-            let assessment = self.sessions.get(id).and_then(|known| known.assessment.as_ref());
             // A session that was never assessed shows no status, so it has none that could change.
-            if assessment.is_none_or(|assessment| assessment.is_valid(which, &probe, now)) {
+            if self.sessions.get(id).is_none_or(|known| self.is_valid(known, which, &probe, now)) {
                 continue;
             }
             match self.journal.stat(id) {
@@ -352,31 +402,111 @@ impl StatusTracker {
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
         let probe = HostProbe::look(&environment, processes);
-        let mut statuses = Vec::new();
-        let mut listed = BTreeSet::new();
+        let mut infos = Vec::new();
         let mut after = None;
         loop {
             let page = self.journal.sessions(which, after.as_deref(), PAGE)?;
             self.find_files(&page.items)?;
-            for info in page.items {
-                listed.insert(info.id.clone());
-                statuses.push(self.status(info, purpose, &probe, now)?);
-            }
+            infos.extend(page.items);
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
         self.open = open_sessions(&probe);
+        let listed: BTreeSet<SessionId> = infos.iter().map(|info| info.id.clone()).collect();
         // A session may be open for days without an event; the filter by activity misses it.
-        for id in self.open.difference(&listed).cloned().collect::<Vec<_>>() {
-            match self.journal.stat(&id) {
+        for id in self.open.difference(&listed) {
+            match self.journal.stat(id) {
                 // Open, but without an event so far.
                 Err(ReadError::SessionNotFound(_)) => {}
-                info => statuses.push(self.status(info?, purpose, &probe, now)?),
+                info => infos.push(info?),
             }
         }
-        Ok(statuses)
+        // All of them are read before the first is assessed: a process that has one open has not
+        // the others.
+        infos.iter().try_for_each(|info| self.track(info))?;
+        self.pair(&probe, Recheck::Open, now);
+        infos.into_iter().map(|info| self.status(info, purpose, &probe, now)).collect()
+    }
+
+    /// Reads the new events of a session, and what the probe has to look for.
+    fn track(&mut self, info: &SessionInfo) -> Result<(), ReadError> {
+        let is_tracked = |known: &TrackedSession| known.target_seq == info.tail_seq;
+        if self.sessions.get(&info.id).is_some_and(is_tracked) {
+            return Ok(());
+        }
+        // Taken out of the map, not borrowed: `root_of` below needs the tracker too.
+        let mut known = self.take_current(info)?;
+        // An agent may mark a child in its first event or only in a later one.
+        let is_child = known.state.is_child() || info.mode() == Some(&SessionMode::Child);
+        // A subagent has no process of its own; the probe looks for that of its root.
+        let root = if is_child { self.root_of(info)? } else { None };
+        let file = self.files.as_ref().and_then(|files| files.get(&info.id));
+        let was_listed = known.target.as_ref().is_some_and(|target| target.was_listed);
+        let folders = known.facts.about().cwds.iter();
+        let target = info.provider_session_id.as_ref().map(|session| ProbeTarget {
+            provider: info.provider.clone(),
+            session: session.clone(),
+            process: known.state.process(),
+            file: file.map(|file| file.path.clone()),
+            folders: folders.map(|folder| host::resolve_folder(folder)).collect(),
+            began_at: Some(info.started_at),
+            last_at: known.state.last_at(),
+            has_exited: known.state.has_ended(),
+            was_listed,
+            is_child,
+            root,
+            asks_to_run: known.state.asks_to_run(),
+        });
+        // News of a session that is open already do not change which process has it.
+        let is_news = match (&known.target, &target) {
+            (Some(before), Some(now)) => {
+                let ProbeTarget { last_at, asks_to_run, .. } = *now;
+                let is_moved = ProbeTarget { last_at, asks_to_run, ..before.clone() } != *now;
+                is_moved || before.last_at != now.last_at && !self.pairings.is_open(now)
+            }
+            (None, target) => target.is_some(),
+            (Some(_), None) => true,
+        };
+        self.is_unpaired |= is_news && !is_child;
+        (known.target, known.target_seq) = (target, info.tail_seq);
+        self.sessions.insert(info.id.clone(), known);
+        Ok(())
+    }
+
+    /// Finds out which process has which session open, if anything changed that decides it.
+    fn pair(&mut self, probe: &HostProbe<'_>, which: Recheck, now: Time) {
+        let since = match which {
+            Recheck::Open => Time::MIN,
+            Recheck::Every => now,
+        };
+        let is_current = probe.is_current(&mut self.pairings, now);
+        if which == Recheck::Open && !self.is_unpaired && is_current {
+            return;
+        }
+        let targets = self.sessions.values().filter_map(|known| known.target.as_ref());
+        self.has_new_pairings |= probe.pair(&mut self.pairings, targets, since, now);
+        // A session that was written after the scan is paired again after the next one.
+        self.is_unpaired = self.pairings.is_late();
+    }
+
+    /// Whether the last assessment of a session still holds.
+    fn is_valid(
+        &self,
+        known: &TrackedSession,
+        which: Recheck,
+        probe: &HostProbe<'_>,
+        now: Time,
+    ) -> bool {
+        let Some(assessment) = &known.assessment else { return true };
+        if assessment.until.is_some_and(|until| until <= now) {
+            return false;
+        }
+        let is_looked_at = which == Recheck::Every || assessment.is_open();
+        // A session without an id of the provider cannot be probed; only the clock changes it.
+        let Some(target) = known.target.as_ref().filter(|_| is_looked_at) else { return true };
+        probe.evidence_for(target, &self.pairings) == assessment.evidence
     }
 
     fn status(
@@ -386,25 +516,15 @@ impl StatusTracker {
         probe: &HostProbe<'_>,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
-        // Taken out of the map, not borrowed: `root_of` below needs the tracker too. It is put back
-        // at the end.
-        let mut known = self.take_current(&info)?;
-        // An agent may mark a child in its first event or only in a later one.
-        let is_child = known.state.is_child() || info.mode() == Some(&SessionMode::Child);
-        // A subagent has no process of its own; the probe looks for that of its root.
-        let root = if is_child { self.root_of(&info)? } else { None };
+        self.track(&info)?;
+        let mut known = self.sessions.remove(&info.id).expect("it was just tracked");
         let file = self.files.as_ref().and_then(|files| files.get(&info.id));
-        let target = info.provider_session_id.as_ref().map(|session| ProbeTarget {
-            provider: info.provider.clone(),
-            session: session.clone(),
-            agent_version: known.facts.about().agent_version.clone(),
-            process: known.state.process(),
-            file: file.map(|file| file.path.clone()),
-            is_child,
-            root: root.clone(),
-            asks_to_run: known.state.asks_to_run(),
-        });
-        let evidence = target.as_ref().map(|target| probe.evidence_for(target)).unwrap_or_default();
+        let target = known.target.as_ref();
+        let evidence =
+            target.map(|target| probe.evidence_for(target, &self.pairings)).unwrap_or_default();
+        if let Some(target) = &mut known.target {
+            target.was_listed |= evidence.registry.is_some() || evidence.lock.is_some();
+        }
         let verdict = verdict(&known.state, &evidence, now);
         let until = stands_until(&known.state, &evidence, now);
         let mut redactor = Redactor::new();
@@ -433,7 +553,7 @@ impl StatusTracker {
             info: info.clone(),
         };
         if purpose == AssessFor::Show {
-            known.assessment = Some(Assessment { target, evidence, until });
+            known.assessment = Some(Assessment { evidence, until });
         }
         self.sessions.insert(info.id, known);
         Ok(status)
@@ -500,6 +620,7 @@ impl StatusTracker {
         if known.as_ref().is_some_and(is_current) {
             return Ok(known.expect("it is some: its number was just compared"));
         }
+        let target = known.as_ref().and_then(|known| known.target.clone());
         let (state, facts) = match known {
             Some(known) => {
                 // Continues from the state in memory instead of the saved one, which may be older.
@@ -508,22 +629,11 @@ impl StatusTracker {
             }
             None => (load_current(&self.journal, info)?, load_current(&self.journal, info)?),
         };
-        Ok(TrackedSession { state, facts, assessment: None })
+        Ok(TrackedSession { state, facts, target, target_seq: 0, assessment: None })
     }
 }
 
 impl Assessment {
-    /// Whether the assessment still holds.
-    fn is_valid(&self, which: Recheck, probe: &HostProbe<'_>, now: Time) -> bool {
-        if self.until.is_some_and(|until| until <= now) {
-            return false;
-        }
-        let is_looked_at = which == Recheck::Every || self.is_open();
-        // A session without an id of the provider cannot be probed; only the clock changes it.
-        let Some(target) = self.target.as_ref().filter(|_| is_looked_at) else { return true };
-        probe.evidence_for(target) == self.evidence
-    }
-
     /// Whether a process may have the session open.
     fn is_open(&self) -> bool {
         let ProcessEvidence { process, lock, missing, .. } = &self.evidence;
@@ -551,223 +661,4 @@ fn has_grown(file: &SessionFile) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use event::{Draft, EventId, Kind, Raw};
-    use journal::Batch;
-    use projection::status::{Process, Status as Doing};
-    use serde_json::{Value, json};
-
-    use super::*;
-    use host::Processes;
-    use views::{prepare_state, save_current};
-
-    const BEGUN: i64 = 1_800_000_000_000;
-
-    /// Adds an event to the one session, so many seconds after it began.
-    fn add(journal: &Journal, secs: i64, kind: &str, data: Value) {
-        let at = Time::from_millis(BEGUN + secs * 1_000);
-        let id = EventId::derived(at, "made up", "s", kind.as_bytes());
-        let session_id = SessionId::new("made-up:s").unwrap();
-        let data = Raw::from_value(&data).unwrap();
-        let draft = Draft::with_data(id, session_id, at, Kind::from(kind), data);
-        journal.append(Batch::observed().with(draft)).unwrap();
-    }
-
-    #[test]
-    fn saved_state_is_continued() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let folder = dir.path().join("journal");
-        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
-        let id = SessionId::new("made-up:s").unwrap();
-        add(&journal, 0, "session.started", json!({"entry_point": "cli"}));
-        add(&journal, 1, "user.prompt", json!({"content": "go"}));
-        let now = Time::from_millis(BEGUN + 5_000);
-        save_current::<StatusState>(&journal, [(id.clone(), None)], |_| true).unwrap();
-        assert_eq!(load_saved::<StatusState>(&journal, &id).unwrap().unwrap().seq(), 2);
-        let environment = Environment::new(dir.path(), []);
-        let mut statuses = StatusTracker::new(journal.clone(), environment.clone());
-        let look = |statuses: &mut StatusTracker| {
-            let listed = statuses.recent(&Processes::default(), now).unwrap();
-            listed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
-        };
-        assert_eq!(look(&mut statuses), [Doing::Running]);
-        add(&journal, 2, "turn.completed", json!({"stop_reason": "completed"}));
-        assert_eq!(look(&mut statuses), [Doing::Waiting]);
-        let of_new =
-            StatusTracker::new(journal.clone(), environment).recent(&Processes::default(), now);
-        assert_eq!(of_new.unwrap()[0].state, statuses.sessions[&id].state);
-    }
-
-    #[test]
-    fn long_session_is_prepared_once() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let folder = dir.path().join("journal");
-        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
-        let id = SessionId::new("made-up:s").unwrap();
-        add(&journal, 0, "user.prompt", json!({"content": "go"}));
-        prepare_state::<StatusState>(&journal, &journal.stat(&id).unwrap()).unwrap();
-        assert_eq!(
-            load_saved::<StatusState>(&journal, &id).unwrap(),
-            None,
-            "a short one costs nothing"
-        );
-        let events = (0..2_001_u64).map(|number| {
-            let at = Time::from_millis(BEGUN + 1_000);
-            let event_id = EventId::derived(at, "made up", "s", &number.to_be_bytes());
-            let data = Raw::from_value(&json!({"content": "more"})).unwrap();
-            Draft::with_data(event_id, id.clone(), at, Kind::AssistantMessage, data)
-        });
-        journal.append(events.fold(Batch::observed(), Batch::with)).unwrap();
-        let info = journal.stat(&id).unwrap();
-        let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
-        assert!(!statuses.is_near(&info));
-        prepare_state::<StatusState>(&journal, &info).unwrap();
-        assert_eq!(load_saved::<StatusState>(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
-        statuses
-            .for_session(info.clone(), &Processes::default(), Time::from_millis(BEGUN))
-            .unwrap();
-        assert!(statuses.is_near(&info));
-    }
-
-    /// Every process lives until `is_gone` is set. Counts the questions.
-    #[derive(Default)]
-    struct Counting {
-        asked: std::cell::Cell<usize>,
-        is_gone: std::cell::Cell<bool>,
-    }
-
-    impl ProcessTable for Counting {
-        fn find(&self, pid: u32, _: host::Started<'_>) -> Process {
-            Process { pid, life: self.runs(""), is_certain: true, started_at: None }
-        }
-
-        fn runs(&self, _: &str) -> Life {
-            self.asked.set(self.asked.get() + 1);
-            if self.is_gone.get() { Life::Gone } else { Life::Alive }
-        }
-
-        fn holds_lock(&self, _: &std::path::Path) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn only_changed_sessions_are_assessed_again() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let folder = dir.path().join("journal");
-        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
-        let id = SessionId::new("gemini:s").unwrap();
-        let add = |secs: i64, kind: &str, data: Value| {
-            let at = Time::from_millis(BEGUN + secs * 1_000);
-            let event_id = EventId::derived(at, "gemini", "s", kind.as_bytes());
-            let data = Raw::from_value(&data).unwrap();
-            let mut draft = Draft::with_data(event_id, id.clone(), at, Kind::from(kind), data);
-            draft.provider = "gemini".to_owned();
-            draft.provider_session_id = Some("s".to_owned());
-            journal.append(Batch::observed().with(draft)).unwrap();
-        };
-        add(0, "session.started", json!({"entry_point": "cli"}));
-        add(1, "user.prompt", json!({"content": "go"}));
-        add(2, "turn.completed", json!({"stop_reason": "completed"}));
-        let at = |secs: i64| Time::from_millis(BEGUN + secs * 1_000);
-        let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
-        let processes = Counting::default();
-        statuses.recent_to_show(&processes, at(5)).unwrap();
-        let ids = BTreeSet::from([id.clone()]);
-        let mut changed = |secs, which| {
-            let changed = statuses.changed(&ids, which, &processes, at(secs)).unwrap().unwrap();
-            changed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
-        };
-        assert_eq!(changed(6, Recheck::Open), []);
-        // The clock alone makes it idle.
-        assert_eq!(changed(122, Recheck::Open), [Doing::Idle]);
-        assert_eq!(changed(123, Recheck::Open), []);
-        processes.is_gone.set(true);
-        assert_eq!(changed(124, Recheck::Open), [Doing::Exited]);
-        // An ended session is probed only now and then.
-        processes.is_gone.set(false);
-        let asked = processes.asked.get();
-        assert_eq!(changed(125, Recheck::Open), []);
-        assert_eq!(processes.asked.get(), asked);
-        assert_eq!(changed(126, Recheck::Every), [Doing::Idle]);
-    }
-
-    #[test]
-    fn answer_hides_no_change_from_the_list() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let folder = dir.path().join("journal");
-        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
-        let id = SessionId::new("gemini:s").unwrap();
-        let at = Time::from_millis(BEGUN);
-        let data = Raw::from_value(&json!({"content": "go"})).unwrap();
-        let event_id = EventId::derived(at, "gemini", "s", b"prompt");
-        let mut draft = Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data);
-        draft.provider = "gemini".to_owned();
-        draft.provider_session_id = Some("s".to_owned());
-        journal.append(Batch::observed().with(draft)).unwrap();
-        let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
-        let processes = Counting::default();
-        let now = Time::from_millis(BEGUN + 5_000);
-        statuses.recent_to_show(&processes, now).unwrap();
-        processes.is_gone.set(true);
-        // A command asks first, and the list has to learn of the end all the same.
-        assert_eq!(statuses.recent(&processes, now).unwrap()[0].verdict.status, Doing::Exited);
-        let changed = statuses.changed(&[id], Recheck::Open, &processes, now).unwrap().unwrap();
-        assert_eq!(changed[0].verdict.status, Doing::Exited);
-    }
-
-    #[test]
-    fn request_of_days_ago_is_still_listed() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let folder = dir.path().join("journal");
-        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
-        let id = SessionId::new("made-up:s").unwrap();
-        add(&journal, 0, "user.prompt", json!({"content": "go"}));
-        add(&journal, 1, "approval.requested", json!({"approval_id": "a", "tool": "Bash"}));
-        save_current::<StatusState>(&journal, [(id.clone(), None)], |_| true).unwrap();
-        let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
-        let mut listed = |days: i64| {
-            let now = Time::from_millis(BEGUN + days * 24 * 60 * 60 * 1_000);
-            statuses.recent(&Processes::default(), now).unwrap().len()
-        };
-        assert_eq!((listed(3), listed(8)), (1, 0));
-        add(&journal, 2, "approval.resolved", json!({"approval_id": "a", "decision": "allow"}));
-        save_current::<StatusState>(&journal, [(id.clone(), None)], |_| true).unwrap();
-        assert_eq!(listed(3), 0);
-        assert!(statuses.sessions.is_empty(), "only listed sessions stay in memory");
-    }
-
-    #[test]
-    fn child_ends_with_its_parent() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let folder = dir.path().join("journal");
-        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
-        let add = |id: &str, kind: &str, data: Value| {
-            let at = Time::from_millis(BEGUN + i64::from(kind != "session.started") * 1_000);
-            let event_id = EventId::derived(at, "gemini", id, kind.as_bytes());
-            let session = SessionId::new(format!("gemini:{id}")).unwrap();
-            let data = Raw::from_value(&data).unwrap();
-            let mut draft = Draft::with_data(event_id, session, at, Kind::from(kind), data);
-            draft.provider = "gemini".to_owned();
-            draft.provider_session_id = Some(id.to_owned());
-            journal.append(Batch::observed().with(draft)).unwrap();
-        };
-        add("main", "session.started", json!({"entry_point": "cli"}));
-        add("main", "user.prompt", json!({"content": "go"}));
-        let parent = json!({"session_id": "gemini:main"});
-        let begun = json!({"entry_point": "cli", "mode": "child", "parent": parent});
-        add("child", "session.started", begun);
-        let asked = json!({"approval_id": "a", "tool": "Bash"});
-        add("child", "approval.requested", asked);
-        let mut statuses = StatusTracker::new(journal.clone(), Environment::new(dir.path(), []));
-        let processes = Counting::default();
-        let mut needs = || {
-            let now = Time::from_millis(BEGUN + 5_000);
-            let listed = statuses.recent(&processes, now).unwrap();
-            listed.iter().filter(|status| status.needs_you()).count()
-        };
-        assert_eq!(needs(), 1);
-        processes.is_gone.set(true);
-        assert_eq!(needs(), 0);
-    }
-}
+mod tests;

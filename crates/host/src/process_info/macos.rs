@@ -1,5 +1,8 @@
 //! Processes as macOS reports them through `sysinfo`.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use sysinfo::{
     Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind,
 };
@@ -7,7 +10,7 @@ use sysinfo::{
 use event::{ProcessStart, Time};
 
 use super::{Inspection, ProcessInfo};
-use crate::command_line::{CommandLine, WORDS_MAX};
+use crate::command_line::{ARGUMENTS_MAX, CommandLine, WORDS_MAX};
 
 /// Looks at one process.
 pub(crate) fn inspect(pid: u32) -> Inspection {
@@ -42,7 +45,12 @@ pub(crate) fn read_descendants(_pid: u32) -> Vec<CommandLine> {
 pub(crate) fn read_command_line(pid: u32) -> Option<CommandLine> {
     let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
     let system = refresh(ProcessesToUpdate::Some(&[Pid::from_u32(pid)]), details)?;
-    system.process(Pid::from_u32(pid)).map(command_line)
+    system.process(Pid::from_u32(pid)).map(|process| command_line(process, ARGUMENTS_MAX))
+}
+
+/// Lists nothing: the system does not tell it without further calls.
+pub(crate) fn read_open_files(_pid: u32) -> BTreeSet<PathBuf> {
+    BTreeSet::new()
 }
 
 /// Returns when a process started by the clock of this machine.
@@ -63,15 +71,15 @@ pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
     let own = processes
         .values()
         .filter(|process| process.effective_user_id().is_some_and(|own| **own == uid));
-    Some(own.map(command_line).collect())
+    Some(own.map(|process| command_line(process, WORDS_MAX)).collect())
 }
 
-fn command_line(process: &Process) -> CommandLine {
-    let words = process.cmd().iter().take(WORDS_MAX);
+fn command_line(process: &Process, words_max: usize) -> CommandLine {
+    let words = process.cmd().iter().take(words_max);
     CommandLine {
         pid: process.pid().as_u32(),
         words: words.map(|word| word.to_string_lossy().into_owned()).collect(),
-        is_cut: process.cmd().len() > WORDS_MAX,
+        is_cut: process.cmd().len() > words_max,
     }
 }
 

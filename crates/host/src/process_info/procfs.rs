@@ -1,7 +1,8 @@
 //! Processes as `/proc` shows them.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use rustix::fs::{Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::{Inspection, ProcessInfo};
-use crate::command_line::{CommandLine, WORDS_MAX};
+use crate::command_line::{ARGUMENTS_MAX, CommandLine, WORDS_MAX};
 
 /// Processes below one that are listed. Those further away from it are left out.
 const DESCENDANTS_MAX: usize = 64;
@@ -26,6 +27,15 @@ const PROCESSES_MAX: usize = 65_536;
 
 /// Bytes of `/proc/PID/stat` that are read: 52 numbers and a name, at most some 1,100.
 const STAT_BYTES_MAX: usize = 2_048;
+
+/// Bytes of a command line that are read. A prompt may be longer; words behind it are not seen.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Open files of a process that are looked at. A transcript among the others is not seen.
+const FILES_MAX: usize = 1_024;
+
+/// What the kernel appends to the working directory of a process once that was removed.
+const REMOVED: &[u8] = b" (deleted)";
 
 /// Clock ticks per second in `/proc` (`USER_HZ`), the same on all supported systems.
 const TICKS_PER_SEC: i128 = 100;
@@ -59,7 +69,10 @@ fn read_process(pid: u32) -> Result<Inspection, Errno> {
     }
     // The kernel hides the working directory of other users' processes.
     let cwd = readlinkat(&folder, "cwd", Vec::new()).ok();
-    let cwd = cwd.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.into_bytes())));
+    let cwd = cwd.map(|path| {
+        let path = path.as_bytes().strip_suffix(REMOVED).unwrap_or(path.as_bytes()).to_vec();
+        PathBuf::from(std::ffi::OsString::from_vec(path))
+    });
     Ok(Inspection::Running(ProcessInfo {
         pid,
         started: ProcessStart::Ticks(stat.ticks),
@@ -141,8 +154,23 @@ fn read_boot_time() -> Option<i128> {
 
 /// Reads the command line of one process.
 pub(crate) fn read_command_line(pid: u32) -> Option<CommandLine> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    Some(split_words(pid, &line))
+    let line = read_line(Path::new(&format!("/proc/{pid}/cmdline"))).ok()?;
+    Some(split_words(pid, &line, ARGUMENTS_MAX))
+}
+
+fn read_line(path: &Path) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    fs::File::open(path)?.take(LINE_BYTES_MAX).read_to_end(&mut line)?;
+    Ok(line)
+}
+
+/// Lists the files that a process has open; none if the system does not tell.
+pub(crate) fn read_open_files(pid: u32) -> BTreeSet<PathBuf> {
+    let Ok(folder) = fs::read_dir(format!("/proc/{pid}/fd")) else { return BTreeSet::new() };
+    let open = folder.flatten().take(FILES_MAX);
+    let files = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+    // Others are pipes, sockets and devices.
+    files.filter(|path| path.is_absolute() && !path.starts_with("/dev")).collect()
 }
 
 /// Lists the processes of a user. `None` if a process may be missing.
@@ -154,7 +182,7 @@ pub(crate) fn read_command_lines(uid: u32) -> Option<Vec<CommandLine>> {
             continue;
         };
         match read_own_command_line(&entry.path(), uid) {
-            Ok(Some(line)) => lines.push(split_words(pid, &line)),
+            Ok(Some(line)) => lines.push(split_words(pid, &line, WORDS_MAX)),
             Ok(None) => {}
             // It has ended since the listing.
             Err(error) if is_gone(&error) => {}
@@ -169,7 +197,7 @@ fn read_own_command_line(folder: &Path, uid: u32) -> io::Result<Option<Vec<u8>>>
     if fs::metadata(folder)?.uid() != uid {
         return Ok(None);
     }
-    fs::read(folder.join("cmdline")).map(Some)
+    read_line(&folder.join("cmdline")).map(Some)
 }
 
 /// Lists what a process has started, and what that has, the nearest first. Kernels without
@@ -183,8 +211,10 @@ pub(crate) fn read_descendants(pid: u32) -> Vec<CommandLine> {
             if found.len() == DESCENDANTS_MAX {
                 return found;
             }
-            let Ok(line) = fs::read(format!("/proc/{child}/cmdline")) else { continue };
-            found.push(split_words(child, &line));
+            let Ok(line) = read_line(Path::new(&format!("/proc/{child}/cmdline"))) else {
+                continue;
+            };
+            found.push(split_words(child, &line, WORDS_MAX));
             parents.insert(0, child);
         }
     }
@@ -208,12 +238,12 @@ fn is_gone(error: &io::Error) -> bool {
     Errno::from_io_error(error).map(failed_read) == Some(Inspection::Gone)
 }
 
-fn split_words(pid: u32, line: &[u8]) -> CommandLine {
+fn split_words(pid: u32, line: &[u8], words_max: usize) -> CommandLine {
     // A zero byte ends each word, also the last one. A process may have overwritten them with one
     // text that has none.
     let line = line.strip_suffix(&[0]).unwrap_or(line);
     let mut words = line.split(|byte| *byte == 0);
-    let first = words.by_ref().take(WORDS_MAX);
+    let first = words.by_ref().take(words_max);
     CommandLine {
         pid,
         words: first.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),

@@ -1,11 +1,14 @@
 //! Evidence of running agents and of those that left files behind.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use capture::Environment;
-use host::{HostProbe, ProbeTarget, Processes};
+use event::{ProcessIdentity, ProcessStart, Time};
+use host::{HostProbe, Inspection, Pairings, ProbeTarget, ProcessTable, Processes, Started};
 use projection::status::{Life, ProcessEvidence, RegistryWord};
 use tempfile::TempDir;
 
@@ -35,15 +38,28 @@ impl Drop for Agent {
     }
 }
 
-fn look(home: &Path, provider: &str, session: &str, version: &str) -> ProcessEvidence {
-    let environment = Environment::new(home, []);
-    let target = ProbeTarget {
+/// A session that began long ago.
+fn target(provider: &str, session: &str) -> ProbeTarget {
+    ProbeTarget {
         provider: provider.to_owned(),
         session: session.to_owned(),
-        agent_version: Some(version.to_owned()),
+        began_at: Some(Time::from_millis(1)),
+        last_at: Some(Time::from_millis(2)),
         ..ProbeTarget::default()
-    };
-    HostProbe::look(&environment, &Processes::default()).evidence_for(&target)
+    }
+}
+
+fn look(home: &Path, provider: &str, session: &str) -> ProcessEvidence {
+    look_for(home, &target(provider, session))
+}
+
+fn look_for(home: &Path, target: &ProbeTarget) -> ProcessEvidence {
+    let environment = Environment::new(home, []);
+    let processes = Processes::default();
+    let probe = HostProbe::look(&environment, &processes);
+    let mut pairings = Pairings::default();
+    probe.pair(&mut pairings, [target], Time::MIN, Time::MAX);
+    probe.evidence_for(target, &pairings)
 }
 
 fn write(home: &Path, path: &str, text: &str) {
@@ -63,13 +79,13 @@ fn registry_entry_needs_the_start_time() {
     let waits = r#","status":"waiting","waitingFor":"permission prompt","statusUpdatedAt":2000"#;
     let path = format!(".claude/sessions/{}.json", agent.pid());
     write(home.path(), &path, &entry(agent.pid(), &ticks, waits));
-    let evidence = look(home.path(), "claude", "s1", "2.1.325");
+    let evidence = look(home.path(), "claude", "s1");
     let process = evidence.process.unwrap();
     assert_eq!((process.pid, process.life, process.is_certain), (agent.pid(), Life::Alive, true));
     assert_eq!(evidence.registry.unwrap().word, Some(RegistryWord::Permission));
     // The same pid, reused by a later process.
     write(home.path(), &path, &entry(agent.pid(), "1", waits));
-    let evidence = look(home.path(), "claude", "s1", "2.1.325");
+    let evidence = look(home.path(), "claude", "s1");
     assert_eq!(evidence.process.unwrap().life, Life::Gone);
 }
 
@@ -85,12 +101,16 @@ fn invalid_entries_are_ignored() {
     ] {
         write(home.path(), &format!(".claude/sessions/{name}"), text);
     }
-    let evidence = look(home.path(), "claude", "s1", "2.1.325");
+    let evidence = look(home.path(), "claude", "s1");
     assert_eq!((evidence.registry, evidence.process), (None, None));
     assert_eq!(evidence.missing.unwrap().source, "registry");
-    // An older version may run without being listed.
-    let evidence = look(home.path(), "claude", "s1", "2.0.1");
+    // The list has not changed since the session began: its agent may keep none.
+    let later = ProbeTarget { began_at: Some(Time::MAX), ..target("claude", "s1") };
+    let evidence = look_for(home.path(), &later);
     assert!(evidence.missing.is_none_or(|missing| missing.source == "process"));
+    // It was listed before.
+    let evidence = look_for(home.path(), &ProbeTarget { was_listed: true, ..later });
+    assert_eq!(evidence.missing.unwrap().source, "registry");
 }
 
 #[test]
@@ -98,15 +118,15 @@ fn lock_belongs_to_the_named_process() {
     let (home, agent) = (TempDir::new().unwrap(), Agent::start());
     let folder = ".copilot/session-state/s1";
     write(home.path(), &format!("{folder}/events.jsonl"), "");
-    let evidence = look(home.path(), "copilot", "s1", "1.0.102");
-    assert_eq!(evidence.missing.unwrap().source, "lock");
+    let listed = ProbeTarget { was_listed: true, ..target("copilot", "s1") };
+    assert_eq!(look_for(home.path(), &listed).missing.unwrap().source, "lock");
     let pid = agent.pid();
     write(home.path(), &format!("{folder}/inuse.{pid}.lock"), &format!("{pid}\n"));
-    let evidence = look(home.path(), "copilot", "s1", "1.0.102");
+    let evidence = look(home.path(), "copilot", "s1");
     assert_eq!(evidence.lock.unwrap().life, Life::Alive);
     assert_eq!(evidence.process.unwrap().pid, pid);
     drop(agent);
-    let evidence = look(home.path(), "copilot", "s1", "1.0.102");
+    let evidence = look(home.path(), "copilot", "s1");
     assert_eq!(evidence.lock.unwrap().life, Life::Gone);
 }
 
@@ -118,13 +138,78 @@ fn kernel_lists_held_locks() {
     let file = fs::File::open(home.path().join(path)).unwrap();
     file.lock().unwrap();
     if Path::new("/proc/locks").exists() {
-        let evidence = look(home.path(), "codex", "s1", "0.166.0");
+        let evidence = look(home.path(), "codex", "s1");
         assert_eq!(evidence.lock.unwrap().life, Life::Alive);
+        let process = evidence.process.unwrap();
+        assert_eq!((process.pid, process.is_certain), (std::process::id(), true));
+        // The lock is left, and nothing holds it: its session has ended for sure.
+        file.unlock().unwrap();
+        let evidence = look(home.path(), "codex", "s1");
+        assert_eq!((evidence.lock.unwrap().life, evidence.process), (Life::Gone, None));
     }
-    file.unlock().unwrap();
-    let evidence = look(home.path(), "codex", "other", "0.166.0");
+    let evidence = look(home.path(), "codex", "other");
     assert_eq!(evidence.missing.unwrap().source, "lock");
     // An id that would lead out of the folder has no lock.
-    let evidence = look(home.path(), "codex", "../../x", "0.166.0");
+    let evidence = look(home.path(), "codex", "../../x");
     assert_eq!(evidence.lock, None);
+}
+
+#[test]
+fn recorded_start_counts_more_than_the_clock() {
+    let (home, agent) = (TempDir::new().unwrap(), Agent::start());
+    let Some(ticks) = agent.ticks() else { return };
+    let start = ProcessStart::Ticks(ticks.parse().unwrap());
+    let started_at = Time::from_millis(5);
+    let known = ProcessIdentity { pid: agent.pid(), start, started_at };
+    let hooked = ProbeTarget { process: Some(known), ..target("gemini", "s1") };
+    assert_eq!(look_for(home.path(), &hooked).process.unwrap().started_at, Some(started_at));
+    // The same process, named by the registry, too.
+    let path = format!(".claude/sessions/{}.json", agent.pid());
+    write(home.path(), &path, &entry(agent.pid(), &ticks, ""));
+    let hooked = ProbeTarget { process: Some(known), ..target("claude", "s1") };
+    assert_eq!(look_for(home.path(), &hooked).process.unwrap().started_at, Some(started_at));
+    // The registry alone: the entry is from before the clock was set.
+    let listed = look(home.path(), "claude", "s1").process.unwrap();
+    assert_eq!(listed.started_at, Some(Time::from_millis(1_000)));
+}
+
+/// A user that has no processes of ours.
+const OTHER_USER: u32 = 65_534;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn other_users_agents_never_count() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can start a process of another user");
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    let lock = ".codex/thread-writer-locks/s1.lock";
+    write(home.path(), lock, "");
+    // It works in the folder of the session, names the session, and holds its lock.
+    let agent = "exec -a goose bash -c 'read line' goose --session ssssssss";
+    let script = format!("exec 9< '{}'; flock 9; {agent}", home.path().join(lock).display());
+    let mut command = Command::new("bash");
+    let command = command.args(["-c", &script]).current_dir(&home).stdin(Stdio::piped());
+    let agent = Agent(command.uid(OTHER_USER).spawn().unwrap());
+    let is_ready = || {
+        let line = fs::read(format!("/proc/{}/cmdline", agent.pid())).unwrap_or_default();
+        line.starts_with(b"goose")
+    };
+    while !is_ready() {
+        std::thread::yield_now();
+    }
+    let processes = Processes::default();
+    let inspection = processes.inspect(agent.pid());
+    assert!(matches!(inspection, Inspection::Running(process) if process.uid == OTHER_USER));
+    assert_eq!(processes.find(agent.pid(), Started::Unknown).life, Life::Gone);
+    let scan = processes.agents(Time::MIN).unwrap();
+    assert!(scan.processes.iter().all(|process| process.key.0 != agent.pid()));
+    let named =
+        ProbeTarget { folders: vec![home.path().to_owned()], ..target("goose", "ssssssss") };
+    let evidence = look_for(home.path(), &named);
+    assert_eq!((evidence.life(), evidence.process), (Life::Gone, None));
+    let evidence = look(home.path(), "codex", "s1");
+    assert_eq!((evidence.life(), evidence.process), (Life::Gone, None));
 }

@@ -16,6 +16,8 @@ pub struct ProcessEvidence {
     pub lock: Option<Lock>,
     /// The agent keeps an entry or a lock for every session it has open, and there is none.
     pub missing: Option<Missing>,
+    /// Why it is not known whether a process has it open, although processes of its agent run.
+    pub doubt: Option<String>,
     /// What its process has started and still runs, looked for only while it asks to run something.
     pub commands: Vec<RunningCommand>,
     /// When its file was last written, by the clock of this machine.

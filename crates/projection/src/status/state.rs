@@ -198,6 +198,17 @@ impl StatusState {
         self.process
     }
 
+    /// When it was last active, as far as events show.
+    pub fn last_at(&self) -> Option<Time> {
+        self.last.as_ref().map(|last| last.at)
+    }
+
+    /// Whether it ended by its own word, or as a run without a user that has given its answer.
+    pub fn has_ended(&self) -> bool {
+        let is_run_over = self.is_headless && matches!(self.turn.state(), TurnState::Over(_));
+        self.exit.is_some() || is_run_over
+    }
+
     /// Whether it works for another session.
     pub fn is_child(&self) -> bool {
         self.is_child

@@ -632,7 +632,11 @@ impl<'a> VerdictBuilder<'a> {
         Evidence { says, reason, what, source, confidence, at, event_id: None, ends }
     }
 
-    fn add_evidence(&mut self, evidence: Evidence) {
+    fn add_evidence(&mut self, mut evidence: Evidence) {
+        // One of several processes may have it open, or none.
+        if self.observed.doubt.is_some() && evidence.says != Status::Exited {
+            evidence.confidence = at_most_medium(evidence.confidence);
+        }
         self.standing.push(evidence);
     }
 

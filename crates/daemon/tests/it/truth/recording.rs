@@ -1,19 +1,22 @@
 //! A recording, played at virtual time.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use capture::{DatabaseGuard, Environment, StopFlag};
 use event::payload::SessionMode;
-use event::{Event, Time};
-use host::{HostProbe, ProbeTarget, ProcessTable, Started};
+use event::{Event, ProcessStart, Time};
+use host::{
+    AgentProcess, AgentScan, HostProbe, LockHolder, Pairings, ProbeTarget, ProcessTable, Started,
+};
 use ingest::{Ingest, RecordingPolicy};
 use journal::{Journal, Selection, SessionFilter, SessionInfo};
+use projection::Projection;
 use projection::status::{Life, Process, ProcessEvidence, StatusState};
-use projection::{Facts, Projection};
 use serde::Deserialize;
 use tempfile::TempDir;
-use views::load_current;
 
 use super::hooks;
 use super::timeline::{Timeline, time};
@@ -36,7 +39,6 @@ pub(crate) struct Recording {
 /// A session, and when each of its events could be seen.
 struct Played {
     info: SessionInfo,
-    agent_version: Option<String>,
     events: Vec<(Time, Event)>,
 }
 
@@ -106,15 +108,24 @@ impl Recording {
         self.lay_out(home.path(), at);
         let environment = Environment::new(home.path(), []);
         let since = timeline.alive_since(at);
-        let processes = AsRecorded { is_alive: since.is_some(), since };
         let played = self.current(at).unwrap();
+        let provider = played.info.provider.as_str();
+        let folder = played.info.cwd.as_deref().map(PathBuf::from);
+        let mut agents = capture::AGENTS.iter().map(|agent| agent.provider());
+        let program = agents.find(|agent| *agent == provider).unwrap();
+        let processes = AsRecorded { program, folder: folder.clone(), since };
         let sought = ProbeTarget {
-            provider: played.info.provider.clone(),
+            provider: provider.to_owned(),
             session: played.info.provider_session_id.clone().unwrap(),
-            agent_version: played.agent_version.clone(),
+            folders: folder.into_iter().collect(),
+            began_at: Some(played.info.started_at),
+            last_at: played.seen(at).map(|event| event.created_at).max(),
             ..ProbeTarget::default()
         };
-        let outside = HostProbe::look(&environment, &processes).evidence_for(&sought);
+        let probe = HostProbe::look(&environment, &processes);
+        let mut pairings = Pairings::default();
+        probe.pair(&mut pairings, [&sought], Time::MIN, at);
+        let outside = probe.evidence_for(&sought, &pairings);
         ProcessEvidence { grown_at: self.grown_at(at), ..outside }
     }
 
@@ -142,7 +153,6 @@ impl Recording {
 
 impl Played {
     fn new(journal: &Journal, info: SessionInfo, files: &[FileChange]) -> Played {
-        let facts: Facts = load_current(journal, &info).unwrap();
         let id = info.provider_session_id.clone().unwrap();
         let short: String = id.chars().take(8).collect();
         let is_its = |change: &&FileChange| {
@@ -160,7 +170,7 @@ impl Played {
             event.draft.observed_at = seen_at;
             events.push((seen_at, event));
         }
-        Played { agent_version: facts.about().agent_version.clone(), info, events }
+        Played { info, events }
     }
 
     fn seen(&self, at: Time) -> impl Iterator<Item = &Event> {
@@ -170,14 +180,15 @@ impl Played {
 
 /// All pids in a recording are those of its one agent.
 struct AsRecorded {
-    is_alive: bool,
+    program: &'static str,
+    folder: Option<PathBuf>,
     /// When the process that runs began.
     since: Option<Time>,
 }
 
 impl AsRecorded {
     fn life(&self) -> Life {
-        if self.is_alive { Life::Alive } else { Life::Gone }
+        if self.since.is_some() { Life::Alive } else { Life::Gone }
     }
 }
 
@@ -186,11 +197,21 @@ impl ProcessTable for AsRecorded {
         Process { pid, life: self.life(), is_certain: true, started_at: self.since }
     }
 
-    fn runs(&self, _program: &str) -> Life {
-        self.life()
+    fn agents(&self, _since: Time) -> Option<Arc<AgentScan>> {
+        let process = self.since.map(|since| AgentProcess {
+            program: self.program,
+            key: (1, ProcessStart::Ticks(1)),
+            started_at: Some(since),
+            parent: None,
+            cwd: self.folder.clone(),
+            arguments: Vec::new(),
+            open_files: BTreeSet::new(),
+        });
+        let processes = process.into_iter().collect();
+        Some(Arc::new(AgentScan { scanned_at: Time::MAX, processes }))
     }
 
-    fn holds_lock(&self, _path: &Path) -> bool {
-        self.is_alive
+    fn lock_holder(&self, _path: &Path) -> LockHolder {
+        if self.since.is_some() { LockHolder::Process(Some(1)) } else { LockHolder::Nothing }
     }
 }
