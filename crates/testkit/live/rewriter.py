@@ -56,7 +56,8 @@ class Rewriter:
             return line
         if record[parent] not in self.written and self.last:
             self.known[self.last] = self.last
-            line = json.dumps({**record, parent: self.last}) + "\n"
+            # Compact, or the short ids in it are not found.
+            line = json.dumps({**record, parent: self.last}, separators=(",", ":")) + "\n"
         self.written.add(own)
         self.last = self.known.setdefault(own, fresh(own))
         return line
