@@ -194,6 +194,11 @@ pub(crate) fn simple_words(command: &str) -> Option<Vec<String>> {
     Some(part.words).filter(|words| !words.is_empty())
 }
 
+/// The words of each part of a command, and whether the part writes to a file by `>`.
+pub(crate) fn command_parts(command: &str) -> Vec<(Vec<String>, bool)> {
+    split_command(command).into_iter().map(|part| (part.words, part.is_written)).collect()
+}
+
 /// The parts of a command, read as a shell would, or nearly: a quote without its end is a letter.
 fn split_command(command: &str) -> Vec<CommandPart> {
     let mut parts = vec![CommandPart::default()];
@@ -263,7 +268,7 @@ fn of_words(words: &[&str]) -> Option<Risk> {
 }
 
 /// A program without its folder.
-fn program_name(word: &str) -> &str {
+pub(crate) fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 

@@ -12,6 +12,7 @@ mod running_command; // what runs below its process
 mod process_evidence; // what was seen beside the log
 mod pending; // questions to the user without an answer
 mod state; // what the events say
+mod shell_edit; // whether a command edits files itself
 mod repetition; // commands that fail again and again
 mod summary; // three lines for people
 mod attention; // what is wanted of a person

@@ -8,15 +8,20 @@ use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
 use super::running_command::kept_command;
+use super::shell_edit::edits_files;
 use super::work::{CallAction, cut_spoken};
 use crate::agent_habits::is_escalated;
 use crate::event_ref::EventRef;
 use crate::excerpt;
 use crate::id_hash::IdHash;
 use crate::risk::Risk;
+use crate::tool::whole_command;
 
 /// Characters of an id that are kept; no agent writes longer ones.
 const ID_CHARS_MAX: usize = 400;
+
+/// Characters of a command in which an edit is looked for. One behind them is not seen.
+const EDIT_CHARS_MAX: usize = 16 * 1024;
 
 /// A question to the user.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,6 +61,8 @@ pub(super) struct PendingCall {
     pub(super) is_escalated: bool,
     /// The command that it runs.
     pub(super) command: Option<String>,
+    /// Its command edits files itself.
+    pub(super) edits_files: bool,
     pub(super) event: EventRef,
 }
 
@@ -125,11 +132,15 @@ impl PendingQuestion {
 impl PendingCall {
     pub(super) fn new(event: &Event, call_id: &str, tool: &str, input: &Raw) -> PendingCall {
         let is_escalated = is_escalated(&event.provider, input);
+        let doing = CallAction::from_call(tool, input);
+        let command = doing.is_command().then(|| whole_command(input)).flatten();
+        let is_edit = |command: String| edits_files(excerpt::take_head(&command, EDIT_CHARS_MAX));
         PendingCall {
             id: IdHash::from_id(call_id),
             tool: IdHash::from_id(tool),
             given: hash_input(input),
-            doing: CallAction::from_call(tool, input),
+            edits_files: command.is_some_and(is_edit),
+            doing,
             risk: Risk::from_call(tool, input),
             is_escalated,
             command: kept_command(input),

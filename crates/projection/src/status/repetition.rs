@@ -1,8 +1,9 @@
 //! Commands that fail again and again in the same way, with no edit between.
 //!
 //! An agent in such a loop looks busy and spends money. It is told by three things: the same call,
-//! the same result, and no file that was edited since the first of them. Numbers in a result do not
-//! count, because test runs print how long they took.
+//! the same result, and no file that was edited since the first of them. Times in a result do not
+//! count, because test runs print how long they took; other numbers do, because fewer failures are
+//! progress. The loop is over once the agent runs a command that it has not just repeated.
 
 use event::payload::{StepCompleted, ToolResult};
 use event::{Event, Time};
@@ -83,7 +84,9 @@ impl Repetitions {
 
     /// The loop that the agent is in, if it is in one.
     pub(super) fn find_loop(&self) -> Option<&Repetition> {
-        self.0.iter().rev().find(|known| known.is_failed && known.count >= LOOP_MIN)
+        let is_loop = |known: &&Repetition| known.is_failed && known.count >= LOOP_MIN;
+        // A command that ran since and is no repetition shows that the agent does something else.
+        self.0.iter().rev().take_while(|known| known.count > 1).find(is_loop)
     }
 }
 
@@ -109,11 +112,88 @@ impl Repetition {
     }
 }
 
-/// A stand-in for a result, without its numbers.
+/// A stand-in for a result, without the times in it.
 fn result_hash(result: &ToolResult) -> IdHash {
     let output = result.output.as_ref().map(|output| output.get()).unwrap_or_default();
     let error = result.error.as_deref().unwrap_or_default();
-    let letters = output.chars().chain(error.chars()).take(RESULT_CHARS_MAX);
-    let letters: String = letters.filter(|letter| !letter.is_ascii_digit()).collect();
-    IdHash::from_id(&format!("{} {:?} {letters}", result.outcome, result.exit_code))
+    let letters: String =
+        output.chars().chain([' ']).chain(error.chars()).take(RESULT_CHARS_MAX).collect();
+    let told = without_times(&letters);
+    IdHash::from_id(&format!("{} {:?} {told}", result.outcome, result.exit_code))
+}
+
+/// Units behind a number that is a duration.
+const TIME_UNITS: &[&str] = &[
+    "ns", "us", "µs", "ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute",
+    "minutes", "h",
+];
+
+/// Parts of names whose number is a time: `"duration_ms":12`, `time: 0.3`.
+const TIME_NAMES: &[&str] = &["duration", "elapsed", "time", "took", "_ms"];
+
+/// Bytes of the name before a number that are compared.
+const NAME_BYTES_MAX: usize = 32;
+
+/// The text without numbers that tell a time or how long something took.
+fn without_times(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        kept.push_str(&rest[..start]);
+        let number = &rest[start..];
+        // `12:30:05.25` and `2026-11-18T12:00:00Z` are one number each.
+        let is_part = |c: char| c.is_ascii_digit() || ".:,-TZ".contains(c);
+        let end = number.find(|c: char| !is_part(c)).unwrap_or(number.len());
+        let digits = number[..end].trim_end_matches(|c: char| !c.is_ascii_digit());
+        rest = &number[digits.len()..];
+        if !is_time(digits, rest, &kept) {
+            kept.push_str(digits);
+        }
+    }
+    kept + rest
+}
+
+/// Whether a number is a time, by itself, by what follows it, or by the name before it.
+fn is_time(digits: &str, behind: &str, before: &str) -> bool {
+    let behind = behind.strip_prefix(' ').unwrap_or(behind);
+    let unit: String = behind.chars().take_while(|c| c.is_alphabetic()).take(8).collect();
+    let is_clock = digits.contains(':') && digits.contains(|c: char| c.is_ascii_digit());
+    // The word before, past signs such as `": `.
+    let before = before.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let start = before
+        .rfind(|c: char| !c.is_alphanumeric() && c != '_')
+        .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
+    let name = before.get(start..).filter(|name| name.len() <= NAME_BYTES_MAX).unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    is_clock
+        || TIME_UNITS.contains(&unit.as_str())
+        || TIME_NAMES.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_times_do_not_count() {
+        let equal = [
+            ("2 failed in 3.1s", "2 failed in 14.07s"),
+            ("finished at 12:30:05", "finished at 12:31:17"),
+            (r#"{"duration_ms":12,"failed":2}"#, r#"{"duration_ms":7,"failed":2}"#),
+            ("time: 0.31", "time: 2"),
+            ("ran for 2 seconds", "ran for 11 seconds"),
+        ];
+        for (one, other) in equal {
+            assert_eq!(without_times(one), without_times(other));
+        }
+        let different = [
+            ("12 failed in 3s", "3 failed in 3s"),
+            ("error at line 7", "error at line 8"),
+            ("12 tests", "3 tests"),
+            ("expected 1.5, found 2.5", "expected 1.5, found 3.5"),
+        ];
+        for (one, other) in different {
+            assert_ne!(without_times(one), without_times(other));
+        }
+    }
 }

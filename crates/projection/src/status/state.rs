@@ -153,7 +153,7 @@ impl Projection for StatusState {
 }
 
 impl StatusState {
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
 
     /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
     /// and an event that was applied before, does nothing.
@@ -584,7 +584,7 @@ impl StatusState {
         if self.approvals.len() == before {
             self.answer_for(&call);
         }
-        if call.doing.modifies() {
+        if call.doing.modifies() || call.edits_files {
             self.repetitions.clear();
         } else if call.doing.is_command() {
             self.repetitions.apply_result(&call, &result, event);

@@ -89,6 +89,38 @@ fn equal_failures_without_an_edit_are_a_loop() {
         edited.log.use_tool("Edit", json!({"file_path": "a.rs"}));
     }
     assert_eq!(wanted(&edited, 1), None, "edits are progress");
+    let mut edited = Case::prompted();
+    for run in 0..9 {
+        fails(&mut edited, run);
+        edited.log.use_tool("Bash", json!({"command": "sed -i s/a/b/ a.rs"}));
+    }
+    assert_eq!(wanted(&edited, 1), None, "a command may edit, too");
+}
+
+#[test]
+fn fewer_failures_are_no_loop() {
+    let mut case = Case::prompted().process(Life::Alive);
+    for failures in (1..9).rev() {
+        let call = case.log.call("Bash", json!({"command": "cargo test"}));
+        case.log.fail(&call, &format!("{failures} failed"));
+    }
+    assert_eq!(wanted(&case, 1), None);
+}
+
+#[test]
+fn loop_is_over_with_another_command() {
+    let run = |case: &mut Case, command: &str| {
+        let call = case.log.call("Bash", json!({"command": command}));
+        case.log.fail(&call, "1 failed");
+    };
+    let mut case = Case::prompted().process(Life::Alive);
+    for _ in 0..5 {
+        run(&mut case, "cargo test");
+        run(&mut case, "cargo check");
+    }
+    assert_eq!(wanted(&case, 1), Some(AttentionKind::Looping), "two commands in turn");
+    run(&mut case, "cargo build");
+    assert_eq!(wanted(&case, 1), None);
 }
 
 #[test]
