@@ -46,16 +46,20 @@ impl Signals {
         format!("{}.json", message.name)
     }
 
-    /// The oldest files that are due, with the times of their calls. Other files are rejected.
+    /// The oldest files that are due, with the times of their calls, and how many are due in all.
+    /// Other files are rejected.
     pub(crate) fn due_files(
         &mut self,
         files_max: usize,
         now: Time,
         summary: &mut SpoolSummary,
-    ) -> Vec<(Time, String)> {
-        let names = self.dir.due_names(now, claim_file).into_iter().take(files_max);
+    ) -> (Vec<(Time, String)>, usize) {
+        let names = self.dir.due_names(now, claim_file);
+        let count = names.len();
+        let names = names.into_iter().take(files_max);
         // The time within: another program may have written its file later than it happened.
-        names.filter_map(|name| Some((self.read(&name, now, summary)?.at, name))).collect()
+        let timed = names.filter_map(|name| Some((self.read(&name, now, summary)?.at, name)));
+        (timed.collect(), count)
     }
 
     /// The message in a file; `None` if it cannot be read now, or is dropped.

@@ -56,11 +56,18 @@ impl Spool {
         Ok(true)
     }
 
-    /// The oldest files that are due, with the times of their calls.
-    pub(crate) fn due_files(&mut self, files_max: usize, now: Time) -> Vec<(Time, String)> {
-        let names = self.dir.due_names(now, |_, name| Some(name)).into_iter().take(files_max);
+    /// The oldest files that are due, with the times of their calls, and how many are due in all.
+    pub(crate) fn due_files(
+        &mut self,
+        files_max: usize,
+        now: Time,
+    ) -> (Vec<(Time, String)>, usize) {
+        let names = self.dir.due_names(now, |_, name| Some(name));
+        let count = names.len();
+        let names = names.into_iter().take(files_max);
         // A name without a time comes first, where it is found out not to be ours.
-        names.map(|name| (time_in_name(&name).unwrap_or(Time::from_nanos(0)), name)).collect()
+        let timed = names.map(|name| (time_in_name(&name).unwrap_or(Time::from_nanos(0)), name));
+        (timed.collect(), count)
     }
 
     /// The message in a file; `None` if it cannot be read now, or is dropped.

@@ -26,6 +26,10 @@ const INCOMPLETE_MILLIS: i64 = 2_000;
 const RETRY_MILLIS: i64 = 1_000;
 const RETRY_MILLIS_MAX: i64 = 5 * 60 * 1_000;
 
+/// Tries of a message that the journal does not take for its own sake. Then its file is moved aside:
+/// it fails the next time, too.
+const TRIES_MAX: u32 = 5;
+
 /// A folder of waiting files.
 #[derive(Debug)]
 pub(crate) struct SpoolDir {
@@ -40,6 +44,8 @@ struct Retry {
     due_at: Time,
     /// The pause before that, in milliseconds.
     pause: i64,
+    /// How often it failed by itself.
+    failures: u32,
     /// Its message without the facts, which may be long.
     message: HookMessage,
 }
@@ -187,14 +193,37 @@ impl SpoolDir {
         self.remove(name);
     }
 
+    /// Takes note that a message failed by itself; returns whether its file was moved aside.
+    pub(crate) fn fail(
+        &mut self,
+        name: String,
+        message: HookMessage,
+        now: Time,
+        summary: &mut SpoolSummary,
+    ) -> bool {
+        let failures = self.retries.get(&name).map_or(0, |retry| retry.failures) + 1;
+        if failures >= TRIES_MAX {
+            self.retries.remove(&name);
+            self.reject(&name, "the journal does not take it", now, summary);
+            return true;
+        }
+        self.retry_later(name.clone(), message, now);
+        if let Some(retry) = self.retries.get_mut(&name) {
+            retry.failures = failures;
+        }
+        false
+    }
+
     pub(crate) fn retry_later(&mut self, name: String, message: HookMessage, now: Time) {
-        let last_pause = self.retries.get(&name).map(|retry| retry.pause);
+        let known = self.retries.get(&name);
+        let (last_pause, failures) =
+            (known.map(|retry| retry.pause), known.map_or(0, |retry| retry.failures));
         let pause = last_pause.map_or(RETRY_MILLIS, |pause| pause.saturating_mul(2));
         // Bounded, so that a session that appears after hours gets its signals within minutes.
         let pause = pause.min(RETRY_MILLIS_MAX);
         let due_at = Time::from_millis((now.nanos() / 1_000_000) as i64 + pause);
         let message = HookMessage { facts: Vec::new(), ..message };
-        self.retries.insert(name, Retry { due_at, pause, message });
+        self.retries.insert(name, Retry { due_at, pause, failures, message });
     }
 
     /// The files with earlier messages of the same session that were tried before.

@@ -37,6 +37,10 @@ pub trait MessageHandler {
         message: &HookMessage,
         is_followed: bool,
     ) -> Result<SignalOutcome, CaptureError>;
+
+    /// Whether an error concerns its message alone, so that the next message may succeed. Any other
+    /// ends the pass: the journal takes nothing now.
+    fn is_about_message(&self, error: &CaptureError) -> bool;
 }
 
 /// What one pass over both folders did.
@@ -46,6 +50,8 @@ pub struct UndeliveredSummary {
     pub signals: SpoolSummary,
     /// More messages are due than one pass handles.
     pub has_more: bool,
+    /// Messages that failed by themselves too often; their files were moved aside.
+    pub given_up: Vec<HookMessage>,
 }
 
 /// A file of one of the folders. Files sort by the time of the call.
@@ -91,11 +97,13 @@ impl Undelivered {
         handler: &mut dyn MessageHandler,
     ) -> Result<UndeliveredSummary, CaptureError> {
         let mut summary = UndeliveredSummary::default();
-        // One more than fits shows that there are more. The oldest of both folders are among these.
-        let spooled = self.spool.due_files(PASS_MAX + 1, now);
-        let signaled = self.signals.due_files(PASS_MAX + 1, now, &mut summary.signals);
+        // The oldest of both folders are among these.
+        let (spooled, spooled_count) = self.spool.due_files(PASS_MAX, now);
+        let (signaled, signaled_count) =
+            self.signals.due_files(PASS_MAX, now, &mut summary.signals);
         let mut files = waiting_files(spooled, signaled);
-        summary.has_more = files.len() > PASS_MAX;
+        // Counted before files that cannot be read are left out: others wait behind these.
+        summary.has_more = spooled_count + signaled_count > PASS_MAX;
         files.truncate(PASS_MAX);
         // An error stops the pass: the journal takes nothing now, and the files wait.
         let handled = files
@@ -140,7 +148,35 @@ impl Undelivered {
         self.handle_message(file, message, false, now, handler, summary)
     }
 
+    /// Handles a message. One that fails by itself waits, so that it is not in the way of the others,
+    /// and is given up in the end.
     fn handle_message(
+        &mut self,
+        file: WaitingFile,
+        message: HookMessage,
+        is_followed: bool,
+        now: Time,
+        handler: &mut dyn MessageHandler,
+        summary: &mut UndeliveredSummary,
+    ) -> Result<(), CaptureError> {
+        let (is_signal, name) = (file.is_signal, file.name.clone());
+        let tried = message.clone();
+        match self.try_message(file, message, is_followed, now, handler, summary) {
+            Err(error) if handler.is_about_message(&error) => {
+                let (dir, counted) = match is_signal {
+                    true => (&mut self.signals.dir, &mut summary.signals),
+                    false => (&mut self.spool.dir, &mut summary.spool),
+                };
+                if dir.fail(name, tried.clone(), now, counted) {
+                    summary.given_up.push(tried);
+                }
+                Ok(())
+            }
+            handled => handled,
+        }
+    }
+
+    fn try_message(
         &mut self,
         file: WaitingFile,
         message: HookMessage,
@@ -192,6 +228,15 @@ impl Undelivered {
         // The signal fits a few bytes and tells at least that the turn or session has ended.
         self.store_signal(message)?;
         Err(error)
+    }
+
+    /// Stores a message on disk, in the one place it belongs to; `false` if the spool is full. Then
+    /// nothing of it is stored.
+    pub fn store_if_room(&self, message: &HookMessage) -> Result<bool, StoreError> {
+        match message.facts.is_empty() {
+            true => self.store_signal(message).map(|()| true),
+            false => self.spool.add(message).map_err(StoreError::Spool),
+        }
     }
 
     /// Stores the signal of a message whose facts are recorded. A message that ends the history of

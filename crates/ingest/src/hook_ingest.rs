@@ -16,7 +16,7 @@ use event::{HookMessage, Source, Time};
 use hooks::{
     HookReport, MessageHandler, SpoolSummary, StoreError, Undelivered, UndeliveredSummary,
 };
-use journal::Journal;
+use journal::{AppendError, Journal};
 
 use crate::hook_queue::HookQueue;
 
@@ -80,6 +80,10 @@ impl HookIngest {
                 Ok(())
             })
         });
+        for message in std::mem::take(&mut stored.given_up) {
+            let problem = "the journal does not take it; it was moved to `rejected`";
+            report.note_failure(&message.provider, &message.event, problem, message.at);
+        }
         // After an error the remaining messages go to disk, where they wait for a later pass.
         // `is_kept` is in step with the messages: one answer for each that was tried.
         let remaining = &messages[is_kept.len()..];
@@ -123,10 +127,28 @@ impl HookPass<'_, '_> {
         report: &HookReport,
     ) -> Result<bool, CaptureError> {
         // A compaction of its session may be among the messages on disk that this pass has not
-        // reached. There it gets its place behind them.
+        // reached. There it gets its place behind them. A full spool is being emptied, and the
+        // message waits in the queue until then.
         if stored.has_more && message.ends_history() {
-            return Ok(store_message(message, undelivered, report));
+            return Ok(undelivered.store_if_room(message).unwrap_or(false));
         }
+        match self.try_queued(message, now, undelivered, stored, report) {
+            // On disk it waits for its next try, and later messages need not wait for it.
+            Err(error) if self.is_about_message(&error) => {
+                Ok(store_message(message, undelivered, report))
+            }
+            done => done,
+        }
+    }
+
+    fn try_queued(
+        &mut self,
+        message: &HookMessage,
+        now: Time,
+        undelivered: &mut Undelivered,
+        stored: &mut UndeliveredSummary,
+        report: &HookReport,
+    ) -> Result<bool, CaptureError> {
         undelivered.handle_before(message, now, self, stored)?;
         // If its facts have to wait, a message is stored whole, with its signal.
         if self.record_facts(message)? != SignalOutcome::Done {
@@ -157,6 +179,38 @@ impl MessageHandler for HookPass<'_, '_> {
             }
         }
         self.ingester.apply_signal(message, is_followed, self.sink, self.summary)
+    }
+
+    fn is_about_message(&self, error: &CaptureError) -> bool {
+        let (CaptureError::Sink { source, .. }
+        | CaptureError::Unrecorded(source)
+        | CaptureError::Positions(source)) = error;
+        // What does not come from the journal's check of events may be the disk.
+        source.0.downcast_ref().is_some_and(is_about_events)
+    }
+}
+
+/// Whether the journal refuses these events for what they are. Everything else may pass.
+fn is_about_events(error: &AppendError) -> bool {
+    match error {
+        AppendError::DuplicateId { .. }
+        | AppendError::BadSeq { .. }
+        | AppendError::TooLarge { .. }
+        | AppendError::SessionNotFound(_)
+        | AppendError::SessionExists(_)
+        | AppendError::SameSession(_)
+        | AppendError::Deleted(..)
+        | AppendError::PointOutOfRange { .. }
+        | AppendError::LiveOnly(_)
+        | AppendError::Ancestry(_) => true,
+        AppendError::Conflict { .. }
+        | AppendError::SourceMoved { .. }
+        | AppendError::Busy { .. }
+        | AppendError::Closed
+        | AppendError::ReadOnly
+        | AppendError::OutOfSpace
+        | AppendError::NotDurable(_)
+        | AppendError::Storage(_) => false,
     }
 }
 

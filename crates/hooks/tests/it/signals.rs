@@ -38,6 +38,10 @@ where
     ) -> Result<SignalOutcome, CaptureError> {
         self.0(message, is_followed)
     }
+
+    fn is_about_message(&self, _: &CaptureError) -> bool {
+        false
+    }
 }
 
 impl World {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use capture::{CaptureError, SignalOutcome};
+use capture::{CaptureError, SignalOutcome, SinkError};
 use event::{HookFact, HookMessage, Kind, Raw, SignalKind, Time};
 use hooks::{MessageHandler, Undelivered};
 use tempfile::TempDir;
@@ -26,10 +26,15 @@ struct Session {
     facts: usize,
     /// A file that is removed while a clear is recorded.
     obstacle: Option<PathBuf>,
+    /// The name of a message that always fails.
+    refused: Option<String>,
 }
 
 impl MessageHandler for Session {
     fn record_facts(&mut self, message: &HookMessage) -> Result<SignalOutcome, CaptureError> {
+        if self.refused.as_ref() == Some(&message.name) {
+            return Err(CaptureError::Unrecorded(SinkError("it is too large".into())));
+        }
         self.facts += 1;
         if let Some(path) = self.obstacle.take_if(|_| message.ends_history()) {
             fs::remove_file(path).unwrap();
@@ -47,6 +52,10 @@ impl MessageHandler for Session {
         }
         self.applied.extend(message.signal);
         Ok(SignalOutcome::Done)
+    }
+
+    fn is_about_message(&self, _: &CaptureError) -> bool {
+        true
     }
 }
 
@@ -93,4 +102,42 @@ fn clear_finds_a_waiting_compaction() {
     undelivered.store_signal(&message(Some(SignalKind::Clear), 1)).unwrap();
     undelivered.handle(Time::from_millis(NOW + 2), &mut session).unwrap();
     assert_eq!(session.applied, [SignalKind::Compact, SignalKind::Clear]);
+}
+
+#[test]
+fn failing_message_is_set_aside() {
+    let dir = TempDir::new().unwrap();
+    let mut undelivered = Undelivered::in_journal(dir.path());
+    let bad = message(None, 0);
+    undelivered.store_message(&bad).unwrap();
+    let mut session = Session { refused: Some(bad.name.clone()), ..Session::default() };
+    let (mut passes, mut given_up) = (0, Vec::new());
+    while given_up.is_empty() && passes < 20 {
+        passes += 1;
+        undelivered.store_message(&message(None, passes)).unwrap();
+        // Behind the longest pause.
+        let now = Time::from_millis(NOW + passes * 10 * 60 * 1_000);
+        given_up = undelivered.handle(now, &mut session).unwrap().given_up;
+        assert_eq!(session.facts, passes as usize, "the others do not wait for it");
+    }
+    assert_eq!((given_up, passes), (vec![bad], 5));
+    let kept = fs::read_dir(dir.path().join("spool/rejected")).unwrap().count();
+    assert_eq!(kept, 2, "the message and the reason");
+}
+
+#[test]
+fn unreadable_files_hide_no_others() {
+    let dir = TempDir::new().unwrap();
+    let mut undelivered = Undelivered::in_journal(dir.path());
+    undelivered.create().unwrap();
+    for millis in 0..1_000 {
+        let name = message(None, millis).name;
+        fs::write(dir.path().join(format!("signals/{name}.json")), "{").unwrap();
+    }
+    undelivered.store_signal(&message(Some(SignalKind::Clear), 1_000)).unwrap();
+    let mut session = Session::default();
+    let now = Time::from_millis(NOW + 2_000);
+    assert!(undelivered.handle(now, &mut session).unwrap().has_more, "the clear waits");
+    assert!(!undelivered.handle(now, &mut session).unwrap().has_more);
+    assert_eq!(session.applied, [SignalKind::Clear]);
 }

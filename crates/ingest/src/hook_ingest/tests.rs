@@ -42,6 +42,10 @@ impl MessageHandler for NoMessage {
     ) -> Result<SignalOutcome, CaptureError> {
         panic!("{message:?}")
     }
+
+    fn is_about_message(&self, _: &CaptureError) -> bool {
+        false
+    }
 }
 
 #[test]
@@ -103,4 +107,42 @@ fn message_lies_in_one_place() {
     assert_eq!(fs::read_dir(dir.path().join("spool")).unwrap().count(), 2, "and `.taken`");
     assert_eq!(fs::read_dir(dir.path().join("signals")).unwrap().count(), 1);
     assert_eq!(HookQueue::open(dir.path()).unwrap().take_all(), []);
+}
+
+#[test]
+fn clear_waits_while_the_spool_is_emptied() {
+    let dir = TempDir::new().unwrap();
+    let clock = || Time::from_millis(NOW);
+    let journal = Journal::in_memory();
+    let undelivered = Undelivered::in_journal(dir.path());
+    // More than a pass handles, all of a session that is not known.
+    for number in 0..=1_000_i64 {
+        let at = Time::from_millis(NOW - 10_000 + number);
+        let name = HookMessage::name_for(at, [0; 4]);
+        undelivered.store_message(&HookMessage { name, at, ..message(1) }).unwrap();
+    }
+    // The last one takes all the room there is, as its name says.
+    let spool = dir.path().join("spool");
+    let names = fs::read_dir(&spool).unwrap().flatten().map(|entry| entry.file_name());
+    let last = names.filter_map(|name| name.into_string().ok()).max().unwrap();
+    let (stem, _) = last.rsplit_once('-').unwrap();
+    fs::rename(spool.join(&last), spool.join(format!("{stem}-{}.json", 1_u64 << 28))).unwrap();
+    let queue = HookQueue::open(dir.path()).unwrap();
+    let clear = HookMessage { signal: Some(SignalKind::Clear), ..message(2) };
+    assert!(queue.push(clear.clone()));
+    let mut ingest = HookIngest {
+        queue: queue.clone(),
+        undelivered,
+        report: HookReport::in_journal(dir.path()),
+        memory: HookMemory::default(),
+    };
+    let environment = capture::Environment::new(dir.path(), []);
+    let ingester = Ingester::new(capture::AGENTS, &environment, &clock);
+    let views = std::cell::RefCell::default();
+    let gate = crate::admission::Gate::new(crate::policy::RecordingPolicy::default());
+    let mut recorder = crate::recorder::Recorder::new(&journal, gate, &views);
+    let mut summary = IngestSummary::default();
+    ingest.run_pass(&ingester, &mut recorder, &mut summary, clock()).unwrap();
+    assert_eq!(queue.take_all(), [clear], "it is whole");
+    assert_eq!(ingest.report.failures(), []);
 }
