@@ -9,6 +9,7 @@
 //! So a live `Cortex` holds the sessions of open runs, and takes them over from the daemon before.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Bound;
 use std::time::Duration;
 
 use bus::{Draft, Message};
@@ -26,9 +27,16 @@ use crate::status::AssessedStatus;
 /// The version of this program, in every message.
 pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
 
-/// Sessions held in memory. With more, those without an open run are dropped, then all; a dropped
-/// session is looked up again at its next event.
+/// Sessions held in memory. With more, those without an open run are dropped first, then open runs
+/// that no status has called over; a dropped session is looked up again at its next event, and an open
+/// run also in its turn.
 const SESSIONS_MAX: usize = 1_024;
+
+/// Open runs that are looked up at once. The others have their turn later.
+const RESUME_MAX: usize = SESSIONS_MAX / 2;
+
+/// Tries to look up an open run. A run whose events cannot be read ends then: no status could end it.
+const RESUME_TRIES: u32 = 12;
 
 /// Calls whose tool is remembered. The oldest are forgotten first; their tool is then looked up.
 const CALLS_MAX: usize = 4_096;
@@ -75,6 +83,19 @@ pub(crate) struct Cortex {
     prices: Option<PriceTable>,
     /// The sessions with a published start and without an end; `None` in a replay.
     open_runs: Option<BTreeSet<SessionId>>,
+    /// The open run that was looked up last; the next one is behind it.
+    resumed_last: Option<SessionId>,
+    /// How often an open run could not be looked up.
+    resume_tries: HashMap<SessionId, u32>,
+}
+
+/// What came of looking up open runs.
+#[derive(Debug, Default)]
+pub(crate) struct ResumedRuns {
+    /// Runs that are held again. Statuses of the time between have to be applied to them.
+    pub count: usize,
+    /// The ends of runs that cannot be read.
+    pub ends: Vec<StatusMessage>,
 }
 
 struct TrackedRun {
@@ -309,14 +330,9 @@ impl Cortex {
                 let draft = known.head(end.name(), session, end.turn_id.as_deref());
                 (end, draft)
             }
-            None if was_open => {
-                let end = RunEnd::unrecorded(why);
-                let provider = session.as_str().split(':').next().unwrap_or_default();
-                let about = SessionAbout::default();
-                let draft = message_head(end.name(), session, provider, None, &about);
-                (end, draft)
+            None => {
+                return was_open.then(|| unrecorded_end(session, &RunEnd::unrecorded(why), now));
             }
-            None => return None,
         };
         let message = build_message(with_end(draft, &end), now);
         Some(StatusMessage { ends: Some(session.clone()), message })
@@ -341,22 +357,59 @@ impl Cortex {
         agents
     }
 
-    /// Looks up the open runs that no event has brought back: their agents may have ended since,
-    /// without an event.
-    pub(crate) fn resume_runs(&mut self, before: &dyn SessionHistory) {
+    /// Whether an open run is not held, so that no status reaches it.
+    pub(crate) fn has_absent_runs(&self) -> bool {
+        self.open_runs().iter().any(|session| !self.sessions.contains_key(session))
+    }
+
+    /// Looks up open runs that no event has brought back: their agents may have ended since, without
+    /// an event. With many, some of them, in turn.
+    pub(crate) fn resume_runs(&mut self, now: Time, before: &dyn SessionHistory) -> ResumedRuns {
         self.prices.get_or_insert_with(|| before.prices());
-        let open = self.open_runs.iter().flatten();
-        let absent: Vec<SessionId> =
-            open.filter(|session| !self.sessions.contains_key(*session)).cloned().collect();
-        for session in absent {
-            // A deleted session is not in the next list of the status service.
-            let Some(info) = before.info(&session) else { continue };
-            let (about, mut run) = before.look_back(&session, info.tail_seq + 1);
-            run.take_over(true);
-            let provider = info.provider;
-            let known = TrackedRun { about, provider, run, over_since: None, early: None };
-            self.sessions.insert(session, known);
+        if let Some(open) = &self.open_runs {
+            self.resume_tries.retain(|session, _| open.contains(session));
         }
+        let open = self.open_runs();
+        let (behind, in_front) = match &self.resumed_last {
+            Some(last) => (
+                open.range::<SessionId, _>((Bound::Excluded(last), Bound::Unbounded)),
+                open.range::<SessionId, _>((Bound::Unbounded, Bound::Included(last))),
+            ),
+            None => (open.range::<SessionId, _>(..), Default::default()),
+        };
+        let absent = behind.chain(in_front).filter(|id| !self.sessions.contains_key(*id));
+        let absent: Vec<SessionId> = absent.take(RESUME_MAX).cloned().collect();
+        let mut resumed = ResumedRuns::default();
+        for session in absent {
+            self.resumed_last = Some(session.clone());
+            // A deleted session is not in the next list of the status service.
+            if before.is_deleted(&session) {
+                continue;
+            }
+            match look_up_open(&session, before) {
+                Some(known) => {
+                    make_room(&mut self.sessions);
+                    self.resume_tries.remove(&session);
+                    self.sessions.insert(session, known);
+                    resumed.count += 1;
+                }
+                None => resumed.ends.extend(self.count_failure(&session, now)),
+            }
+        }
+        resumed
+    }
+
+    /// Counts that an open run could not be looked up; its end, if that was the last try.
+    fn count_failure(&mut self, session: &SessionId, now: Time) -> Option<StatusMessage> {
+        let tries = self.resume_tries.entry(session.clone()).or_default();
+        *tries += 1;
+        if *tries < RESUME_TRIES {
+            return None;
+        }
+        self.resume_tries.remove(session);
+        self.open_runs.as_mut()?.remove(session);
+        let end = RunEnd::unrecorded("its events cannot be read");
+        Some(unrecorded_end(session, &end, now))
     }
 
     /// The sessions with a published start and without an end.
@@ -409,6 +462,42 @@ fn note_open(open_runs: &mut Option<BTreeSet<SessionId>>, session: &SessionId, r
     }
 }
 
+/// Makes room for one more session.
+fn make_room(sessions: &mut HashMap<SessionId, TrackedRun>) {
+    if sessions.len() < SESSIONS_MAX {
+        return;
+    }
+    // Open runs stay: their end has to be published.
+    sessions.retain(|_, known| known.run.was_told());
+    if sessions.len() < SESSIONS_MAX {
+        return;
+    }
+    // A run that is called over ends within seconds, and only while it is held.
+    let is_over = |known: &TrackedRun| known.over_since.is_some() || known.early.is_some();
+    let goes_on = sessions.iter().find(|(_, known)| !is_over(known)).map(|(id, _)| id.clone());
+    match goes_on {
+        Some(session) => _ = sessions.remove(&session),
+        None => sessions.clear(),
+    }
+}
+
+/// An open run as the journal has it; `None` if its events cannot be read or show no open run.
+fn look_up_open(session: &SessionId, before: &dyn SessionHistory) -> Option<TrackedRun> {
+    let info = before.info(session)?;
+    let (about, mut run) = before.look_back(session, info.tail_seq + 1);
+    run.take_over(true);
+    let known = TrackedRun { about, provider: info.provider, run, over_since: None, early: None };
+    known.run.was_told().then_some(known)
+}
+
+/// The message of an end of which the journal tells nothing more.
+fn unrecorded_end(session: &SessionId, end: &RunEnd, now: Time) -> StatusMessage {
+    let provider = session.as_str().split(':').next().unwrap_or_default();
+    let draft = message_head(end.name(), session, provider, None, &SessionAbout::default());
+    let message = build_message(with_end(draft, end), now);
+    StatusMessage { ends: Some(session.clone()), message }
+}
+
 /// The tracked run of an event's session, looked up in the past if the session is new here.
 fn tracked_run<'a>(
     sessions: &'a mut HashMap<SessionId, TrackedRun>,
@@ -417,12 +506,8 @@ fn tracked_run<'a>(
     before: &dyn SessionHistory,
 ) -> &'a mut TrackedRun {
     let id = &event.session_id;
-    if sessions.len() >= SESSIONS_MAX && !sessions.contains_key(id) {
-        // Open runs stay: their end has to be published.
-        sessions.retain(|_, known| known.run.was_told());
-        if sessions.len() >= SESSIONS_MAX {
-            sessions.clear();
-        }
+    if !sessions.contains_key(id) {
+        make_room(sessions);
     }
     // A run that was resumed may be ahead: events that it takes into account are published only now.
     if sessions.get(id).is_some_and(|known| known.run.seq() >= event.seq) {

@@ -13,7 +13,7 @@ use event::{Event, SessionId, Time};
 use journal::{
     Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, Recorded, SubscriptionWaker,
 };
-use segments::write_atomic;
+use segments::write_durably;
 use serde::{Deserialize, Serialize};
 use wire::health_dir;
 
@@ -37,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// The time between two tries to publish an end that found no room on the bus.
 const END_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// The time between two tries to look up open runs that are not held.
+const RESUME_EVERY: Duration = Duration::from_secs(5);
 
 /// The file with the sessions that have a published start without an end.
 const OPEN_RUNS_FILE: &str = "open_runs.json";
@@ -74,6 +77,8 @@ pub(crate) struct BusPublisher {
     saved_runs: BTreeSet<SessionId>,
     /// Ends that found no room on the bus, the oldest first. There are as many as runs at most.
     unsent_ends: VecDeque<StatusMessage>,
+    /// When open runs were looked up last.
+    resumed_at: Instant,
 }
 
 impl BusPublisher {
@@ -116,6 +121,7 @@ impl BusPublisher {
             watch: None,
             saved_runs: sessions,
             unsent_ends: VecDeque::new(),
+            resumed_at: long_ago,
         };
         // Only a stopped bus refuses it, and a stopped bus has no subscribers.
         let _ = publisher.bus.announce_position(at);
@@ -175,7 +181,7 @@ impl BusPublisher {
         let from = FollowFrom::At(self.at + 1);
         let journal = self.journal_handle.current();
         // Everything up to here is published, so the other runs have no event to come back with.
-        self.cortex.resume_runs(&journal);
+        self.resume_runs(&journal);
         // Catches up on lag: a subscriber of the bus must not miss a recorded event.
         let mut subscription = journal.follow(from, OnLag::CatchUp)?.with_waker(&self.waker());
         loop {
@@ -214,7 +220,8 @@ impl BusPublisher {
         let now = (self.clock)();
         let until_settled = self.cortex.next_settled().map(|at| time_until(at, now));
         let until_again = (!self.unsent_ends.is_empty()).then_some(END_AGAIN_AFTER);
-        let due = [until_saved, until_report, until_settled, until_again];
+        let until_resumed = self.cortex.has_absent_runs().then_some(RESUME_EVERY);
+        let due = [until_saved, until_report, until_settled, until_again, until_resumed];
         due.into_iter().flatten().min().unwrap_or(PATIENCE)
     }
 
@@ -241,7 +248,14 @@ impl BusPublisher {
 
     fn publish(&mut self, recorded: &Recorded, journal: &Journal) {
         let position = &recorded.position;
-        let messages = self.cortex.make_messages(recorded, journal);
+        let own = self.cortex.make_messages(recorded, journal);
+        // An end of this session that waits for room goes in front, or the next start would overtake
+        // it.
+        let is_of_session =
+            |end: &&StatusMessage| end.ends.as_ref() == Some(&recorded.event.session_id);
+        let waiting = self.unsent_ends.iter().filter(is_of_session);
+        let messages: Vec<bus::Message> =
+            waiting.map(|end| end.message.clone()).chain(own).collect();
         // Set before publishing: an event that finds no room is replayed by subscribers, never
         // published again.
         self.at = *position;
@@ -249,6 +263,10 @@ impl BusPublisher {
         // Waits once and not for ever: one subscriber that hangs must not stop all publishing.
         if published == Err(PublishError::Full) && self.bus.wait_taken(ROOM_WITHIN) {
             published = self.bus.publish_recorded(messages, *position);
+        }
+        if published.is_ok() {
+            let session = Some(&recorded.event.session_id);
+            self.unsent_ends.retain(|end| end.ends.as_ref() != session);
         }
         // Without room, subscribers learn the position and replay the event from the journal.
         let _ = published.or_else(|_| self.bus.announce_position(*position));
@@ -264,6 +282,9 @@ impl BusPublisher {
         }
         if self.watch.is_none() {
             self.watch = Some(self.status.watch());
+        }
+        if self.resumed_at.elapsed() >= RESUME_EVERY && self.cortex.has_absent_runs() {
+            self.resume_runs(journal);
         }
         let now = (self.clock)();
         let news = self.status.changes().since(&mut self.status_cursor);
@@ -285,6 +306,17 @@ impl BusPublisher {
             }
         }
         self.send_ends();
+    }
+
+    /// Looks up open runs that are not held.
+    fn resume_runs(&mut self, journal: &Journal) {
+        self.resumed_at = Instant::now();
+        let resumed = self.cortex.resume_runs((self.clock)(), journal);
+        self.unsent_ends.extend(resumed.ends);
+        if resumed.count > 0 {
+            // From the first: what changed before these runs were held counts for them, too.
+            self.status_cursor = ChangesCursor::default();
+        }
     }
 
     /// Publishes the ends that wait, as far as the bus has room.
@@ -314,7 +346,8 @@ impl BusPublisher {
         let runs = OpenRuns { position: self.at, sessions };
         let text = serde_json::to_vec(&runs).expect("ids always encode");
         let folder = health_dir(self.journal_handle.folder());
-        let is_written = write_atomic(&folder, OPEN_RUNS_FILE, &text).is_ok();
+        // With the folder: after a power cut the old file would end runs a second time.
+        let is_written = write_durably(&folder, OPEN_RUNS_FILE, &text).is_ok();
         if is_written {
             self.saved_runs = runs.sessions;
         }

@@ -307,6 +307,23 @@ fn run_of_unlisted_session_ends() {
 }
 
 #[test]
+fn run_that_cannot_be_read_ends() {
+    let log = log(&[(Deed::Prompt, 0)]);
+    let mut cortex = live(&BTreeSet::from([SessionId::new("s0").expect("a plain id")]));
+    let mut ends = Vec::new();
+    let mut tries = 0;
+    // `info` of this log always fails.
+    while ends.is_empty() && tries < 100 {
+        tries += 1;
+        assert!(cortex.has_absent_runs() && cortex.follows_statuses());
+        ends = cortex.resume_runs(Time::from_millis(0), &log).ends;
+    }
+    assert_eq!((ends.len(), tries), (1, RESUME_TRIES));
+    assert_eq!(ends[0].message.to_json()["error"], "its events cannot be read");
+    assert!(!cortex.follows_statuses(), "and nothing is watched for it");
+}
+
+#[test]
 fn replay_knows_what_was_before() {
     let row = |kind: Kind, data: Value, number: usize| {
         let data = event::Raw::from_value(&data).expect("it encodes");

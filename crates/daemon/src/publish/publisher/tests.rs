@@ -247,3 +247,59 @@ fn end_waits_for_room_on_the_bus() {
     bus.stop();
     thread.join().expect("it does not panic").expect("it ends");
 }
+
+#[test]
+fn start_does_not_overtake_a_waiting_end() {
+    let mut stage = Stage::new();
+    let mut publisher = stage.news();
+    stage.record("s", NOW, 1);
+    publisher.catch_up(&StopFlag::default()).expect("it can be read");
+    let session = SessionId::new("s").expect("a plain id");
+    let end = bus::Draft::new("cortex", "finish").with("result", "late").build();
+    let end = StatusMessage { ends: Some(session), message: end.expect("it is short") };
+    publisher.unsent_ends.push_back(end);
+    stage.record("s", NOW, 1);
+    publisher.catch_up(&StopFlag::default()).expect("it can be read");
+    assert!(publisher.unsent_ends.is_empty());
+    drop(publisher);
+    stage.bus.stop();
+    stage.thread.join().expect("it does not panic").expect("it ends");
+    let told = std::iter::from_fn(|| stage.heard.next(Duration::ZERO));
+    let told: Vec<serde_json::Value> = told.map(|message| message.to_json()).collect();
+    let place = |is_it: &dyn Fn(&serde_json::Value) -> bool| told.iter().position(is_it);
+    let end = place(&|message| message["result"] == "late");
+    let start = place(&|message| message["prompt"] == "ask 2");
+    assert!(end.is_some() && end < start, "{told:#?}");
+}
+
+#[test]
+fn every_one_of_many_runs_gets_its_end() {
+    let mut stage = Stage::new();
+    let mut publisher = stage.news();
+    let names: Vec<String> = (0..1_100).map(|number| format!("s{number}")).collect();
+    names.iter().for_each(|name| _ = stage.record(name, NOW, 1));
+    publisher.catch_up(&StopFlag::default()).expect("it can be read");
+    assert_eq!(publisher.cortex.open_runs().len(), names.len());
+    let journal = stage.journal_handle.current();
+    let (mut ends, mut rounds) = (0, 0);
+    while !publisher.cortex.open_runs().is_empty() && rounds < 10 {
+        rounds += 1;
+        publisher.resume_runs(&journal);
+        let now = Time::from_millis(NOW + rounds * 60_000);
+        for name in &names {
+            let assessed = crate::status::AssessedStatus {
+                session: SessionId::new(name.as_str()).expect("a plain id"),
+                seq: 1,
+                status: projection::status::Status::Exited,
+                reason: projection::status::Reason::Gone,
+                confidence: event::Confidence::High,
+                source: "processes".to_owned(),
+                what: "it is gone".to_owned(),
+            };
+            publisher.cortex.apply_status(&assessed, now);
+        }
+        let settled = Time::from_millis(NOW + rounds * 60_000 + 30_000);
+        ends += publisher.cortex.end_settled_runs(settled).len();
+    }
+    assert_eq!((ends, publisher.cortex.open_runs().len()), (names.len(), 0), "{rounds} rounds");
+}
