@@ -20,6 +20,7 @@ mod checkpoint; // how far a source was read
 mod checkpoint_stat; // the part of a checkpoint that shows whether there is news
 mod record_reader; // what the forms of sources have in common
 mod line_reader; // a source of lines
+mod stoppable; // a file with lines of any length
 mod packed_text; // the text of a compressed source
 mod block_reader; // a source of text in blocks
 mod document_reader; // a source that is written anew each time

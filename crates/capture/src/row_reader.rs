@@ -43,7 +43,8 @@ pub struct RowQuery {
     ///
     /// Members of `json` may be too long to be loaded, and are guarded. A query from which SQLite
     /// would load them first (a `UNION`) does so itself: it leaves out those of more than `:bytes`
-    /// together, and gives their length as `long_bytes`.
+    /// together, and gives their length as `long_bytes`. A row in which another
+    /// member is too long is told by its length.
     pub rows: &'static str,
     /// The member that the rows are ordered by.
     pub order: &'static str,
@@ -278,8 +279,14 @@ impl RowReader {
         if let Some(head) = guarded.head.as_ref().filter(|_| !self.has_begun) {
             let mut statement = connection.prepare(head)?;
             let mut rows = statement.query(named_params! {":session": self.session})?;
-            while let Some(row) = rows.next()? {
-                let json = row_record(row, 0, way.json, bytes_max)?;
+            loop {
+                let json = match rows.next() {
+                    Ok(None) => break,
+                    Ok(Some(row)) => row_record(row, 0, way.json, bytes_max)?,
+                    // A member that is not guarded is too long. The rows are read all the same.
+                    Err(error) if is_too_big(&error) => too_long_record(bytes_max as u64),
+                    Err(error) => return Err(error),
+                };
                 // The hash makes a head that changed another record. The head has no place among
                 // the rows, so the mark stays where it is.
                 let key = format!("head {}", short_hash(&[&json]));
@@ -289,22 +296,62 @@ impl RowReader {
         let mut statement = connection.prepare_cached(&guarded.rows)?;
         self.bind_parameters(&mut statement)?;
         let mut rows = statement.raw_query();
-        let mut bytes = 0;
-        while let Some(row) = rows.next()? {
+        let (mut bytes, mut count) = (0, 0);
+        let is_cut = loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => break false,
+                Err(error) if is_too_big(&error) => break true,
+                Err(error) => return Err(error),
+            };
+            count += 1;
             let found = fetch_row(row, way.json, bytes_max)?;
             bytes += found.json.len();
             page.push_back(found);
             // Checked behind the push, so that every page has a row, however long that is.
             if bytes >= BATCH_BYTES_MAX {
-                break;
+                break false;
             }
-        }
+        };
         // A statement that is still open would keep the snapshot, and the owner could not reset its
         // log.
         drop(rows);
         drop(statement);
+        if is_cut {
+            page.extend(self.find_too_long(way, connection, count)?);
+        }
         snapshot.finish()?;
         Ok((page, until))
+    }
+
+    /// The place and the length of the row at which a page was cut, without loading its members. The
+    /// next page begins behind it.
+    fn find_too_long(
+        &self,
+        way: &'static RowQuery,
+        connection: &Connection,
+        count: usize,
+    ) -> rusqlite::Result<Option<FetchedRow>> {
+        let described = connection.prepare(way.rows)?;
+        let names = described.column_names();
+        let lengths = names.filter(|name| !matches!(*name, "after" | "key" | LENGTH));
+        let lengths = lengths.map(|name| format!("coalesce(octet_length(\"{name}\"), 0)"));
+        let length = lengths.chain(["0".to_owned()]).collect::<Vec<String>>().join(" + ");
+        let sql = format!(
+            "SELECT after, key, {length} AS length FROM ({}) ORDER BY {} LIMIT min(:limit, 1) \
+             OFFSET {count}",
+            way.rows, way.order
+        );
+        let mut statement = connection.prepare(&sql)?;
+        self.bind_parameters(&mut statement)?;
+        let mut rows = statement.raw_query();
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let length: i64 = row.get("length")?;
+        Ok(Some(FetchedRow {
+            after: column_text(row.get_ref("after")?),
+            key: column_text(row.get_ref("key")?),
+            json: too_long_record(u64::try_from(length).unwrap_or(0)),
+        }))
     }
 
     fn bind_parameters(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
@@ -478,6 +525,11 @@ fn row_record(
     }
     json.push('}');
     Ok(json)
+}
+
+/// Whether a row has a value that SQLite may not load.
+fn is_too_big(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::TooBig)
 }
 
 const TOO_LONG: &str = r#"{"hansard":"row too long","bytes":"#;

@@ -27,6 +27,7 @@ use crate::record_reader::{NextRecord, RecordReader};
 use crate::row_reader::{RowReader, too_long_bytes};
 use crate::sink::Batch;
 use crate::source::Source;
+use crate::stoppable::Stoppable;
 
 /// Reads the records of one source and gives them to the agent's parser.
 pub(crate) struct Tailer<'a> {
@@ -124,7 +125,7 @@ impl<'a> Tailer<'a> {
                 // The clone shares its cursor with `file`. Everything else therefore reads `file`
                 // only with `read_exact_at`, which leaves the cursor alone.
                 file.seek(SeekFrom::Start(offset))?;
-                Box::new(LineReader::new(file.try_clone()?, offset))
+                Box::new(LineReader::new(Stoppable::new(file.try_clone()?, look), offset))
             }
             SourceForm::PackedLines => {
                 let plain = PackedText::open(file.try_clone()?, metadata.size(), offset, look)?;

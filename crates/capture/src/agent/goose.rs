@@ -95,7 +95,8 @@ static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
                     WHERE p.session_id = m.session_id AND p.id < m.id) AS previous,
                 (SELECT count(*) FROM messages e
                     WHERE e.id BETWEEN m.id - 100 AND m.id - 1
-                        AND e.session_id = m.session_id AND e.role = m.role
+                        AND e.session_id = m.session_id
+                        AND octet_length(e.role) = octet_length(m.role) AND e.role = m.role
                         AND e.created_timestamp = m.created_timestamp
                         AND octet_length(e.content_json) = octet_length(m.content_json)
                         AND e.content_json = m.content_json) AS occurrence,

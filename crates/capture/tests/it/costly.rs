@@ -229,6 +229,24 @@ fn too_long_message_of_goose_is_told() {
 }
 
 #[test]
+fn too_long_role_of_goose_stops_no_session() {
+    let mut machine = Machine::new(few_bytes());
+    let goose = machine.database(GOOSE, GOOSE_TABLES);
+    machine.say(&goose, "user", "Hello.");
+    let insert = "INSERT INTO messages (session_id, role, content_json, created_timestamp)
+        VALUES ('20260101_1', zeroblob(50000), '', 1767225600)";
+    goose.execute_batch(insert).unwrap();
+    machine.say(&goose, "user", "Go on.");
+    let summary = machine.read();
+    let warning = summary.warnings.iter().find(|it| it.kind == WarningKind::TooLong);
+    assert!(warning.is_some(), "{:?}", summary.warnings);
+    let [unknown] = &unknown(&machine)[..] else { panic!("{:?}", unknown(&machine)) };
+    assert!(unknown.contains(r#""record_type":"too long""#), "{unknown}");
+    let told = short(&machine.home.sink);
+    assert!(told.contains("Hello.") && told.contains("Go on."), "{told}");
+}
+
+#[test]
 fn too_long_part_of_opencode_is_told() {
     let mut machine = Machine::new(few_bytes());
     let opencode = machine.database(OPENCODE, OPENCODE_TABLES);
