@@ -35,8 +35,13 @@ const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 const PAYLOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the daemon may take to accept a call. A stuck daemon counts as none.
+/// How long the daemon may take to accept a call, the look at the calling process included. A stuck
+/// daemon counts as none.
 const DAEMON_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// How long that look may take of it. The kernel lets a reader wait while it changes the memory of
+/// the process that is read; the call is then sent without its process.
+const ANCESTORS_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// How long the agent waits for us at most if a disk hangs. A stuck daemon costs a tenth of it. The
 /// writes after that are few and not synced, so only a hanging disk takes longer, and a call on a
@@ -210,12 +215,28 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     let Some(message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
     };
+    let begun = Instant::now();
     // Only this process can tell: once it ends, its ancestors are forgotten.
-    let message = HookMessage { process: host::calling_agent(agent), ..message };
-    match send_message(&hook_socket(folder), &message, DAEMON_TIMEOUT) {
+    let program = agent.to_owned();
+    let process = read_within(ANCESTORS_TIMEOUT, move || host::calling_agent(&program));
+    let message = HookMessage { process, ..message };
+    let left = DAEMON_TIMEOUT.saturating_sub(begun.elapsed());
+    match send_message(&hook_socket(folder), &message, left) {
         true => HookResult::Accepted,
         false => HookResult::NotAccepted(Box::new(message)),
     }
+}
+
+/// Reads something on a thread of its own, which ends with the process if the read hangs; `None` if
+/// it takes too long.
+fn read_within<T: Send + 'static>(
+    limit: Duration,
+    read: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
+    // Room for the one result, so that the thread never waits.
+    let (send, result) = mpsc::sync_channel(1);
+    thread::Builder::new().spawn(move || send.send(read())).ok()?;
+    result.recv_timeout(limit).ok()?
 }
 
 /// Stores a message in one place: in the spool if it has facts that no transcript has, otherwise as
@@ -280,4 +301,18 @@ fn read_stdin(bytes_max: usize) -> Vec<u8> {
         }
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_that_hangs_is_given_up() {
+        let (hold, held) = mpsc::sync_channel::<()>(0);
+        let hanging = move || held.recv().ok();
+        assert_eq!(read_within(Duration::from_millis(1), hanging), None);
+        drop(hold);
+        assert_eq!(read_within(Duration::from_secs(60), || Some(7)), Some(7));
+    }
 }
