@@ -72,10 +72,6 @@ impl CaptureThread {
         self.control.change(|state| state.is_ending = true);
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.thread.is_finished()
-    }
-
     /// Waits for the end.
     pub(crate) fn join(self) {
         // The exit guard has reported a panic; what was committed stays committed.

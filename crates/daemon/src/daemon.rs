@@ -35,6 +35,13 @@ use crate::settings::{Settings, SettingsError};
 use crate::status::{StatusService, StatusThread};
 use crate::threads::ExitGuard;
 
+/// How long all parts together are waited for after a second request to stop. Those that can end do
+/// so; the others end with the process.
+const HURRIED_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long one part is waited for then in any case: tasks have to be killed by the supervisor.
+const HURRIED_EACH: Duration = Duration::from_millis(200);
+
 /// How long capture may take to end. What it has not recorded by then it reads again at the next
 /// start.
 const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
@@ -43,7 +50,7 @@ const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
 /// same wish before it already.
 const INCOMING_MAX: usize = 64;
 
-/// How often the loop checks whether the supervisor has stopped.
+/// How often a stop checks whether the present part has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a daemon needs to start.
@@ -110,6 +117,8 @@ enum Incoming {
     Stop,
     Reload,
     Ended(CriticalPart),
+    /// A part was closed while the daemon stops.
+    Closed,
 }
 
 /// A part without which the daemon stops: it would look as if it recorded, and would not.
@@ -133,9 +142,10 @@ impl CriticalPart {
 }
 
 impl DaemonHandle {
-    /// Asks the daemon to stop. The second call kills tasks and services instead of waiting for them.
+    /// Asks the daemon to stop. The second call kills tasks and services, and no part is waited for
+    /// any longer than a moment.
     pub fn stop(&self) {
-        // The loop reads the first one, `Subsystems::stop` the second.
+        // The loop reads the first one, `StopWait` the second.
         self.send(Incoming::Stop);
     }
 
@@ -280,11 +290,13 @@ impl Daemon {
 
     /// Runs until it is asked to stop, or until a part that it cannot do without ends.
     pub fn run(self) -> Result<(), ExitError> {
-        let Daemon { mut subsystems, incoming, .. } = self;
+        let Daemon { mut subsystems, incoming, handle } = self;
         let lost = loop {
             match incoming.recv() {
                 Ok(Incoming::Reload) => subsystems.reload(),
                 Ok(Incoming::Ended(part)) => break Some(part),
+                // Parts are closed behind this loop.
+                Ok(Incoming::Closed) => {}
                 // An error means that the last handle is gone, so no caller can ever ask for a
                 // stop.
                 Ok(Incoming::Stop) | Err(_) => break None,
@@ -292,7 +304,7 @@ impl Daemon {
         };
         // Stops the other parts in both cases: also after a lost part, events that are committed
         // have to be published.
-        subsystems.stop(&incoming)?;
+        subsystems.stop(&incoming, handle)?;
         lost.map_or(Ok(()), |part| Err(ExitError::Lost { part: part.name() }))
     }
 }
@@ -422,64 +434,107 @@ impl Subsystems {
         }
     }
 
-    /// Stops the parts in their order. A second request to stop kills tasks and services; a further
-    /// one also ends the wait for capture.
-    fn stop(mut self, incoming: &Receiver<Incoming>) -> Result<(), ExitError> {
+    /// Stops the parts in their order. A second request to stop kills tasks and services, and ends
+    /// every wait soon: what is not committed then is read again at the next start.
+    fn stop(self, incoming: &Receiver<Incoming>, handle: DaemonHandle) -> Result<(), ExitError> {
         tracing::info!(target: part::DAEMON, "stopping");
+        let Subsystems { http, notifier, model_worker, status_thread, chain, .. } = self;
+        let Subsystems { supervisor, hook_listener, capture, journal, bus, bus_thread, .. } = self;
+        let mut wait = StopWait { incoming, handle, hurried_until: None };
         // Readers and askers first: they must not meet a closed journal.
-        if let Some(http) = self.http.take() {
-            http.close();
+        if let Some(http) = http {
+            wait.end_part("HTTP", Duration::MAX, move || http.close());
         }
-        if let Some(notifier) = self.notifier.take() {
-            notifier.close();
+        if let Some(notifier) = notifier {
+            wait.end_part("notifications", Duration::MAX, move || notifier.close());
         }
-        self.model_worker.stop();
+        wait.end_part("model", Duration::MAX, move || model_worker.stop());
         // The chain before the supervisor, or it would start tasks that are ended at once.
-        self.chain.stop();
-        self.stop_supervisor(incoming);
+        wait.end_part("chain", Duration::MAX, move || chain.stop());
+        // Each task and service has a time limit of its own; a second request kills them.
+        let stopping = Arc::clone(&supervisor);
+        wait.end_or_hurry("services", Duration::MAX, move || stopping.stop(), &|| {
+            supervisor.kill_all();
+        });
         // The listener before capture: a message it accepts is either recorded or stored.
-        self.hook_listener.close();
-        stop_capture(self.capture, incoming);
+        wait.end_part("hooks", Duration::MAX, move || hook_listener.close());
+        wait.end_part("capture", CAPTURE_WITHIN, move || {
+            capture.stop();
+            capture.join();
+        });
         // Its last reader, the publisher, ended with capture.
-        self.status_thread.stop();
-        self.journal.current().close();
+        wait.end_part("status", Duration::MAX, move || status_thread.stop());
+        wait.end_part("journal", Duration::MAX, move || journal.current().close());
         tracing::info!(target: part::DAEMON, "stopped");
         // The bus last: the lines above are published on it.
-        self.bus.stop();
+        bus.stop();
         // A bus that panicked has no result.
-        self.bus_thread.join().unwrap_or(Ok(()))?;
-        Ok(())
-    }
-
-    /// Stops tasks and services. Each has a time limit of its own; a second request kills them.
-    fn stop_supervisor(&self, incoming: &Receiver<Incoming>) {
-        let supervisor = &self.supervisor;
-        std::thread::scope(|scope| {
-            let stopping = scope.spawn(|| supervisor.stop());
-            // Its message of the end may have been dropped from a full queue, so the thread itself
-            // is checked.
-            while !stopping.is_finished() {
-                if let Ok(Incoming::Stop) = incoming.recv_timeout(LOOK_EVERY) {
-                    supervisor.kill_all();
-                }
-            }
+        let (send, ended) = mpsc::sync_channel(1);
+        wait.end_part("bus", Duration::MAX, move || {
+            let _ = send.send(bus_thread.join().unwrap_or(Ok(())));
         });
+        ended.try_recv().unwrap_or(Ok(()))?;
+        Ok(())
     }
 }
 
-/// Stops capture and waits for it, for a limited time.
-fn stop_capture(capture: CaptureThread, incoming: &Receiver<Incoming>) {
-    capture.stop();
-    let until = Instant::now() + CAPTURE_WITHIN;
-    while !capture.is_over() {
-        match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Incoming::Ended(CriticalPart::Capture)) => {
-                capture.join();
+/// Waits for the ends of parts, until the user asks for the stop a second time.
+struct StopWait<'a> {
+    incoming: &'a Receiver<Incoming>,
+    /// Tells this wait that a part has ended.
+    handle: DaemonHandle,
+    /// Set by the second request: nothing is waited for any longer than this.
+    hurried_until: Option<Instant>,
+}
+
+impl StopWait<'_> {
+    /// Ends a part and waits for that, at most for a limit.
+    fn end_part(
+        &mut self,
+        name: &'static str,
+        limit: Duration,
+        end: impl FnOnce() + Send + 'static,
+    ) {
+        self.end_or_hurry(name, limit, end, &|| {});
+    }
+
+    /// Does the same, and calls `hurry` if the user has asked a second time.
+    fn end_or_hurry(
+        &mut self,
+        name: &'static str,
+        limit: Duration,
+        end: impl FnOnce() + Send + 'static,
+        hurry: &dyn Fn(),
+    ) {
+        let handle = self.handle.clone();
+        let thread = std::thread::Builder::new().name("stop".to_owned());
+        let ending = thread.spawn(move || {
+            end();
+            handle.send(Incoming::Closed);
+        });
+        // Without a thread the part ends with the process.
+        let Ok(ending) = ending else { return };
+        let begun = Instant::now();
+        if self.hurried_until.is_some() {
+            hurry();
+        }
+        // The message may find no room, so the thread itself is checked, too.
+        while !ending.is_finished() {
+            let left = limit.saturating_sub(begun.elapsed());
+            // A moment for each part, also behind one that has used up the time of all.
+            let until = self.hurried_until.map(|until| until.max(begun + HURRIED_EACH));
+            let hurried = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = hurried.map_or(left, |hurried| hurried.min(left));
+            if left.is_zero() {
+                tracing::warn!(target: part::DAEMON, "{name} is left behind: it does not end");
                 return;
             }
-            // Capture reads again at the next start what it has not committed.
-            Ok(Incoming::Stop) | Err(_) => return,
-            Ok(_) => {}
+            if let Ok(Incoming::Stop) = self.incoming.recv_timeout(left.min(LOOK_EVERY))
+                && self.hurried_until.is_none()
+            {
+                self.hurried_until = Some(Instant::now() + HURRIED_WITHIN);
+                hurry();
+            }
         }
     }
 }
@@ -487,6 +542,37 @@ fn stop_capture(capture: CaptureThread, incoming: &Receiver<Incoming>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn second_stop_ends_every_wait() {
+        let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
+        let handle = DaemonHandle { incoming: sender };
+        let mut wait =
+            StopWait { incoming: &incoming, handle: handle.clone(), hurried_until: None };
+        let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let end = Arc::clone(&ended);
+        wait.end_part("quick", Duration::MAX, move || {
+            end.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        assert!(ended.load(std::sync::atomic::Ordering::SeqCst));
+        handle.stop();
+        let hurried = std::cell::Cell::new(false);
+        // Parts that never end.
+        let (hold, held) = mpsc::sync_channel::<()>(0);
+        let held = Arc::new(std::sync::Mutex::new(held));
+        let first = Arc::clone(&held);
+        wait.end_or_hurry(
+            "first",
+            Duration::MAX,
+            move || drop(first.lock().map(|it| it.recv())),
+            &|| {
+                hurried.set(true);
+            },
+        );
+        assert!(hurried.get() && wait.hurried_until.is_some());
+        wait.end_part("second", Duration::MAX, move || drop(held.lock().map(|it| it.recv())));
+        drop(hold);
+    }
 
     #[test]
     fn panic_of_a_part_is_reported() {
