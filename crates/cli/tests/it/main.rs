@@ -19,6 +19,8 @@ mod secrets; // what does not leave with a text
 mod hook; // what agents call
 mod hook_crash; // the same, killed or on a full disk
 mod up; // the daemon: start, stop, and what it tells meanwhile
+mod up_database; // the daemon beside a database that cannot be read
+mod clients; // clients of the bus against the daemon
 mod up_crash; // the daemon killed at any instant
 mod chain; // segments of epochs, with handlers as real processes
 mod chain_crash; // the same while it makes segments of epochs

@@ -32,7 +32,7 @@ pub(crate) fn up(world: &World) -> RunningProgram {
 }
 
 /// A listener that starts at a position.
-fn listen(world: &World, options: &[&str]) -> RunningProgram {
+pub(crate) fn listen(world: &World, options: &[&str]) -> RunningProgram {
     world.start(&[&["bus", "listen", "--tract", "cortex"], options].concat())
 }
 
@@ -53,12 +53,12 @@ fn hear(listener: &mut RunningProgram) -> Value {
 
 /// The next start of a run.
 #[track_caller]
-fn hear_start(listener: &mut RunningProgram) -> Value {
+pub(crate) fn hear_start(listener: &mut RunningProgram) -> Value {
     // On a slow machine the status service may have ended the run before.
     std::iter::repeat_with(|| hear(listener)).find(|message| message["event"] == "start").unwrap()
 }
 
-fn ask(world: &World, session: &str, number: u32) {
+pub(crate) fn ask(world: &World, session: &str, number: u32) {
     let file = world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"));
     append(&file, prompt(session, number).as_bytes());
 }
@@ -449,7 +449,7 @@ fn services_and_tasks_end_with_the_daemon() {
 }
 
 /// Waits until the daemon has logged a text.
-fn wait_for_log(world: &World, text: &str) {
+pub(crate) fn wait_for_log(world: &World, text: &str) {
     let log = health(world).join("daemon.log");
     while !fs::read_to_string(&log).unwrap().contains(text) {}
 }
