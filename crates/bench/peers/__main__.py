@@ -13,21 +13,19 @@ import sys
 
 import measure
 import offline
+import program
 import report
 import tools
 import trees
-from meter import tell
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def main():
     arguments = parse()
-    target = target_folder()
+    target = program.target_folder()
     folder = (arguments.dir or target / "peers").absolute()
     peers = tools.install(target / "peers")
-    built = build(target)
-    forest = trees.Forest(ROOT / "crates/testkit/transcripts/gen.py", folder / "trees")
+    built = program.build(target, "hansard-cli", "hansard-bench")
+    forest = trees.Forest(program.ROOT / "crates/testkit/transcripts/gen.py", folder / "trees")
     made = [forest.tree(size) for size in arguments.sizes]
     giant = forest.giant()
     result = report.Report()
@@ -64,20 +62,6 @@ def sizes(text):
         return sorted((trees.Size(word) for word in text.split(",")), key=lambda size: size.mb)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def target_folder():
-    command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]
-    told = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    return pathlib.Path(json.loads(told.stdout)["target_directory"])
-
-
-def build(target):
-    tell("building hansard as it is shipped")
-    command = ["cargo", "build", "--quiet", "--locked", "--profile", "dist",
-               "-p", "hansard-cli", "-p", "hansard-bench"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    return target / "dist"
 
 
 if __name__ == "__main__":
