@@ -35,7 +35,7 @@ def main():
     alone.enter()
     target = target_folder()
     programs = {agent: agents.install(target / "live/agents", agent) for agent in arguments.agent}
-    binary = arguments.program or build(target)
+    binary = arguments.program or (arguments.times and build(target))
     offline.enter()
     kept = results.Results(target / "live/results.jsonl")
     rows, lost = [], 0
@@ -61,7 +61,7 @@ def chosen_runs(arguments):
 def is_untold(row):
     """Whether nothing tells a state without hooks."""
     [agent] = [agent for agent in agents.AGENTS if agent.name == row["agent"]]
-    return not row["hooks"] and row["status"] in agent.untold
+    return not row["hooks"] and not agent.untold.isdisjoint((row["status"], row["what"]))
 
 
 def parse():

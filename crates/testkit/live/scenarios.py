@@ -1,4 +1,5 @@
 """What agents and people do to each other, and what is true of the session meanwhile."""
+from agents.agent import COMPACTING, FIRST_ANSWER, LEFT, QUEUED
 from model import Reply
 from stage import LAST_WORDS
 
@@ -29,7 +30,7 @@ def turn(stage, agent):
     player = stage.play(agent, free=True)
     player.ask("Tell me of the PEACH.")
     player.terminal.see("answer about peaches")
-    player.speaks("a first answer is being written")
+    player.speaks(FIRST_ANSWER)
     player.terminal.see(LAST_WORDS)
     player.is_ready("the turn is over")
     player.ask("Open the PEACH.")
@@ -94,7 +95,7 @@ def interrupted(stage, agent):
     player = stage.play(agent)
     player.ask("Tell me of the PLUM.")
     player.terminal.see("answer about plums")
-    player.speaks("an answer is being written")
+    player.speaks(FIRST_ANSWER)
     player.stop()
     player.is_ready("it was interrupted with Esc")
     player.leave()
@@ -134,7 +135,7 @@ def queued(stage, agent):
     player.ask("Tell me of the DATE.")
     player.terminal.see("answer about dates")
     player.order("And one more DATE.", agent.queue)
-    player.speaks("a prompt was typed while it answers")
+    player.speaks(QUEUED)
     player.terminal.see("second answer")
     player.is_ready("both prompts are answered")
     player.leave()
@@ -152,7 +153,7 @@ def compacted(stage, agent):
     player.order(agent.compact)
     shown = agent.compacting or agent.busy
     player.terminal.see(shown)
-    player.is_now("running", "the session is being summed up", shown)
+    player.is_now("running", COMPACTING, shown)
     player.terminal.see_no_more(shown)
     player.is_ready("the session was summed up")
     player.leave()
@@ -164,9 +165,10 @@ def renewed(stage, agent):
     player = stage.play(agent)
     player.ask("Bring the FENNEL.")
     player.terminal.see("fennel is there")
+    player.is_ready("the turn of a session before another is over")
     before = player.renew()
     player.terminal.see_no_more("fennel is there")
-    player.is_now(agent.left, "it was left for a new session in the same process", of=before)
+    player.is_now(agent.left, LEFT, of=before)
     player.ask("Bring the SORREL.")
     player.terminal.see("sorrel is there")
     player.is_ready("the turn of a session after another is over")
@@ -265,5 +267,5 @@ SCENARIOS = (started, turn, approval_granted, approval_denied, approval_escaped,
 # What an agent must have for a scenario.
 NEEDS = {approval_granted: "has_approvals", approval_denied: "has_approvals",
          approval_escaped: "has_approvals", approved_command: "has_approvals",
-         two_at_once: "has_approvals", interrupted: "stops_with_escape", question: "has_questions", plan: "has_plans",
-         background: "has_background", background_agent: "has_background_agents"}
+         two_at_once: "has_approvals", interrupted: "stops_with_escape",
+         question: "has_questions", plan: "has_plans", background: "has_background", background_agent: "has_background_agents"}

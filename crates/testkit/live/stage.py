@@ -156,7 +156,8 @@ class Player:
         """Begins a new session in the same process."""
         self.know_session()
         before = self.session
-        self.session = Session(self.agent.sessions())
+        # Its file may come only now.
+        self.session = Session(self.agent.sessions() | {before.id})
         self.order(self.agent.new)
         return before
 

@@ -4,6 +4,13 @@ import re
 from model import Call
 
 
+# Moments that some agents tell nothing of.
+FIRST_ANSWER = "a first answer is being written"
+QUEUED = "a prompt was typed while it answers"
+COMPACTING = "the session is being summed up"
+LEFT = "it was left for a new session in the same process"
+
+
 class Agent:
     # What it has of what scenarios need.
     has_hooks = True
@@ -30,7 +37,7 @@ class Agent:
     plan_dialog = None
     # What the screen shows while a session is summed up. Most show that they are busy.
     compacting = None
-    # States that nothing tells without hooks: what is said of them is a guess, and must not be sure.
+    # Statuses and moments that nothing tells without hooks: what is said of them is a guess.
     untold = frozenset()
 
     @classmethod

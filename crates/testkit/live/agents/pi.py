@@ -3,7 +3,7 @@ import json
 
 from model import Call
 
-from .agent import Agent
+from .agent import COMPACTING, FIRST_ANSWER, QUEUED, Agent
 
 
 class Pi(Agent):
@@ -19,6 +19,10 @@ class Pi(Agent):
     busy = r"Working"
     interrupted = r"(?i)abort"
     compacting = r"(?i)compacting"
+    # A person can go back to it.
+    left = "waiting"
+    # Its file comes with the first answer, and a summary is written when it is there.
+    untold = frozenset({FIRST_ANSWER, QUEUED, COMPACTING})
 
     def __init__(self, home, _project, url):
         self.home = home / ".pi/agent"

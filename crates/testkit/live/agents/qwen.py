@@ -3,7 +3,7 @@ import json
 
 from model import Call
 
-from .agent import Agent, choices
+from .agent import COMPACTING, LEFT, Agent, choices
 
 
 class Qwen(Agent):
@@ -15,7 +15,7 @@ class Qwen(Agent):
     dialog = r"(Allow execution|Yes, allow once)"
     compact = "/compress"
     compacting = r"(?i)compressing"
-    untold = frozenset({"waiting", "waiting_approval"})
+    untold = frozenset({"waiting", "waiting_approval", COMPACTING, LEFT})
     interrupted = r"(?i)(cancelled|canceled|interrupted)"
 
     def __init__(self, home, _project, url):
