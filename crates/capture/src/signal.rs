@@ -196,16 +196,19 @@ impl EventBuilder<'_> {
             }
             // The agent may be about to write it. Its record says more than the signal does.
             SignalKind::TurnEnd | SignalKind::Compact => return false,
-            // No wait here: Claude Code goes on in another session, and this source stays as it is.
-            SignalKind::Clear if is_open => self.close_epoch(at, "clear"),
-            SignalKind::Clear => {}
-            SignalKind::Stop => {
+            // No wait for `Clear`: Claude Code goes on in another session, and this source stays as
+            // it is.
+            SignalKind::Clear | SignalKind::Stop => {
                 // An agent writes a few last records after its hook ran. A session that goes on longer
                 // was resumed, and the signal is about its former end.
                 let late = i128::from(LATE_MILLIS) * 1_000_000;
                 let is_stale =
                     thread.last_at.is_some_and(|last| last.nanos() - message.at.nanos() > late);
-                if thread.is_started && !thread.is_exited && !is_stale {
+                let is_exit = thread.is_started && !thread.is_exited && !is_stale;
+                if kind == SignalKind::Clear && is_open {
+                    self.close_epoch(at, "clear");
+                }
+                if is_exit {
                     let identity = EventIdentity::in_session(&["stopped", &message.name]);
                     self.add_exit(identity, at, message.reason.clone());
                 }
