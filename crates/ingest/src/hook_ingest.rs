@@ -78,7 +78,8 @@ impl HookIngest {
             messages.iter().try_for_each(|message| {
                 is_kept.push(pass.ingest_queued(message, now, undelivered, &mut stored, report)?);
                 Ok(())
-            })
+            })?;
+            pass.ingester.ingest_unwritten(pass.memory, pass.sink, pass.summary)
         });
         for message in std::mem::take(&mut stored.given_up) {
             let problem = "the journal does not take it; it was moved to `rejected`";

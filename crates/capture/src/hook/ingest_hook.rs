@@ -43,7 +43,8 @@ impl Ingester<'_> {
         let Some(agent) = agent.copied() else { return Ok(SignalOutcome::UnknownSession) };
         // Without a map no event is told by hooks alone.
         let Some(map) = agent.hook_map() else { return Ok(SignalOutcome::Done) };
-        let memory = memory.for_session(session_id(agent.provider(), &message.session).as_str());
+        let all = memory;
+        let memory = all.for_session(session_id(agent.provider(), &message.session).as_str());
         let is_process_new = memory.is_other_process(message.process);
         let may_tell = map.may_tell(message, memory);
         if !may_tell && !is_process_new {
@@ -54,12 +55,14 @@ impl Ingester<'_> {
         let Some((key, mut checkpoint, recorded)) =
             self.read_to_end(agent, message, sink, summary)?
         else {
-            // An agent calls its first hook before it writes anything. The process alone need not
-            // wait for that: the next call names it again.
-            return Ok(match may_tell {
-                true => SignalOutcome::UnknownSession,
-                false => SignalOutcome::Done,
-            });
+            // An agent calls its first hook before it writes anything.
+            if may_tell {
+                return Ok(SignalOutcome::UnknownSession);
+            }
+            // The process alone need not wait on disk: another call would name it, too. But a turn
+            // without tools has none before it is over.
+            all.keep_unwritten(message);
+            return Ok(SignalOutcome::Done);
         };
         // Behind the reading: if that fails, the memory is as before when the message comes again.
         memory.note_process(message.process);
@@ -93,6 +96,20 @@ impl Ingester<'_> {
         drafts.iter_mut().for_each(|draft| set_origin(draft, message));
         self.put_from_hook(agent, (key, checkpoint, recorded), drafts, sink, summary)?;
         Ok(SignalOutcome::Done)
+    }
+
+    /// Records the processes of sessions whose hooks called before they had a record, if they have
+    /// one now.
+    pub fn ingest_unwritten(
+        &self,
+        memory: &mut HookMemory,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
+        for message in memory.take_unwritten((self.clock)()) {
+            self.ingest_hook(&message, memory, sink, summary)?;
+        }
+        Ok(())
     }
 
     /// Reads what is new in the transcript that a message named.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use event::{ProcessIdentity, Raw, Time};
+use event::{HookMessage, ProcessIdentity, Raw, Time};
 use serde::Deserialize;
 
 use crate::source::short_hash;
@@ -16,6 +16,14 @@ use crate::source::short_hash;
 const SESSIONS_MAX: usize = 256;
 const CALLS_MAX: usize = 16;
 
+/// The most sessions without a record whose process is remembered. Beyond that the oldest is
+/// forgotten: the next call names its process again.
+const UNWRITTEN_MAX: usize = 64;
+
+/// How long the process of a session without a record is remembered. An agent that has a prompt
+/// writes within seconds, and calls a hook with the next one.
+const UNWRITTEN_MILLIS: i128 = 60_000;
+
 /// Two equal questions within this time are one question that reached two of our hooks.
 const SAME_MILLIS: i128 = 2_000;
 
@@ -24,6 +32,8 @@ const SAME_MILLIS: i128 = 2_000;
 pub struct HookMemory {
     /// The session of the newest message comes last.
     sessions: VecDeque<(String, SessionMemory)>,
+    /// The last message of each session that has no record yet. It names the process.
+    unwritten: VecDeque<HookMessage>,
 }
 
 /// What earlier messages of one session told.
@@ -73,6 +83,27 @@ impl HookMemory {
             self.sessions.pop_front();
         }
         &mut self.sessions.back_mut().expect("it was just put there").1
+    }
+}
+
+impl HookMemory {
+    /// Keeps a message until its session has a record, in place of an earlier one.
+    pub(super) fn keep_unwritten(&mut self, message: &HookMessage) {
+        let is_other = |kept: &HookMessage| {
+            (&kept.provider, &kept.session) != (&message.provider, &message.session)
+        };
+        self.unwritten.retain(is_other);
+        self.unwritten.push_back(message.clone());
+        if self.unwritten.len() > UNWRITTEN_MAX {
+            self.unwritten.pop_front();
+        }
+    }
+
+    /// The messages whose sessions had no record, without those that are too old.
+    pub(super) fn take_unwritten(&mut self, now: Time) -> VecDeque<HookMessage> {
+        let mut kept = std::mem::take(&mut self.unwritten);
+        kept.retain(|message| now.nanos() - message.at.nanos() < UNWRITTEN_MILLIS * 1_000_000);
+        kept
     }
 }
 

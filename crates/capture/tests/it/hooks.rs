@@ -279,6 +279,36 @@ fn approval_of_a_dead_process_answers_nothing() {
 }
 
 #[test]
+fn process_is_recorded_once_its_session_is() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".claude/projects/app");
+    fs::create_dir_all(&folder).unwrap();
+    let environment = Environment::new(home.path(), []);
+    let agents = [agent("claude")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
+    let mut sink = Memory::default();
+    let (pid, started_at) = (7, Time::from_millis(NOW));
+    let process = ProcessIdentity { pid, start: ProcessStart::Ticks(7), started_at };
+    let message = read_at("claude", "SessionStart", r#"{"session_id": "s1"}"#, 0, started_at);
+    let message = HookMessage { process: Some(process), ..message.unwrap() };
+    pump.ingest_hook(&message, &mut memory, &mut sink, &mut summary).unwrap();
+    pump.ingest_unwritten(&mut memory, &mut sink, &mut summary).unwrap();
+    assert_eq!(sink.events().count(), 0);
+
+    let line = json!({"type": "user", "sessionId": "s1", "uuid": "u1", "cwd": "/home/dev/app",
+        "timestamp": "2026-03-02T09:00:00.000Z", "message": {"role": "user", "content": "go"}});
+    fs::write(folder.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
+    pump.ingest_unwritten(&mut memory, &mut sink, &mut summary).unwrap();
+    pump.ingest_unwritten(&mut memory, &mut sink, &mut summary).unwrap();
+    let changes = sink.events().filter(|event| event.kind == Kind::SettingsChanged);
+    let named = changes.map(|event| event.readable::<SettingsChanged>().unwrap().process);
+    assert_eq!(named.map(|process| process.unwrap().pid).collect::<Vec<u32>>(), [7]);
+}
+
+#[test]
 fn unmentioned_sessions_are_not_searched() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = home.path().join(".codex/sessions/2026/03/02");
