@@ -231,7 +231,7 @@ def background_agent(stage, agent):
 def two_at_once(stage, agent):
     stage.model.say("LEMON", Reply("I need a command.", agent.guarded("touch lemon")),
                     Reply("The lemon is there."))
-    stage.model.say("ORANGE", slow("A slow word on oranges", 80))
+    stage.model.say("ORANGE", slow("A slow word on oranges", 160))
     waits = stage.play(agent)
     waits.ask("Squeeze the LEMON.")
     waits.asks("one of two waits for an approval")
@@ -247,7 +247,7 @@ def two_at_once(stage, agent):
 
 def killed_beside(stage, agent):
     stage.model.say("BASIL", Reply("This takes a while.", agent.command(LONG)))
-    stage.model.say("THYME", slow("A slow word on thyme", 80))
+    stage.model.say("THYME", slow("A slow word on thyme", 160))
     killed = stage.play(agent, free=True)
     killed.ask("Chop the BASIL.")
     killed.terminal.see("takes a while")

@@ -94,6 +94,7 @@ class Player:
         if not self.has_session():
             raise NotSeen("the session has no id that could be resumed")
         self.open(self.agent.go_on(self.session.id))
+        self.agent.after_resume(self.terminal)
 
     def know_session(self):
         session = self.session

@@ -47,6 +47,9 @@ class Agent:
     def before_question(self, _terminal):
         """It may ask at any time."""
 
+    def after_resume(self, _terminal):
+        """It goes on without a word."""
+
     def before_plan(self, _terminal):
         """It was started so that it plans."""
 

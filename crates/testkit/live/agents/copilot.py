@@ -2,6 +2,7 @@
 import json
 
 from model import Call
+from terminal import KEY_S
 
 from .agent import Agent
 
@@ -36,6 +37,12 @@ class Copilot(Agent):
 
     def go_on(self, session):
         return [*self.line(True), f"--resume={session}"]
+
+    def after_resume(self, terminal):
+        """It asks whether another process has the session, because the one before left its lock."""
+        if terminal.wait(lambda: terminal.shows("Resume anyway"), KEY_S):
+            terminal.press_until(lambda: not terminal.shows("Resume anyway"), "Enter",
+                                 what="to resume anyway")
 
     def line(self, free):
         rights = ["--allow-all-tools", "--allow-all-paths"] if free else []
