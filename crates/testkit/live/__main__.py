@@ -19,6 +19,7 @@ import crowd
 import replay
 import results
 import scenarios
+from agents.agent import RESUMED
 from recording import ROOT
 from stage import Stage
 from terminal import NotSeen
@@ -61,7 +62,8 @@ def chosen_runs(arguments):
 def is_untold(row):
     """Whether nothing tells a state without hooks."""
     [agent] = [agent for agent in agents.AGENTS if agent.name == row["agent"]]
-    return not row["hooks"] and not agent.untold.isdisjoint((row["status"], row["what"]))
+    is_told = row["hooks"] or row["what"] == RESUMED
+    return not is_told and not agent.untold.isdisjoint((row["status"], row["what"]))
 
 
 def parse():

@@ -1,5 +1,5 @@
 """What agents and people do to each other, and what is true of the session meanwhile."""
-from agents.agent import COMPACTING, FIRST_ANSWER, LEFT, QUEUED
+from agents.agent import BESIDE, COMPACTING, FIRST_ANSWER, LEFT, QUEUED, RESUMED
 from model import Reply
 from stage import LAST_WORDS
 
@@ -200,7 +200,7 @@ def resumed(stage, agent):
     player.works("a command runs")
     player.kill()
     player.go_on()
-    player.is_now("waiting", "it was killed and resumed, without a prompt")
+    player.is_now("waiting", RESUMED)
     player.leave()
     player.is_now("exited", "the person left")
 
@@ -254,10 +254,10 @@ def killed_beside(stage, agent):
     stays = stage.play(agent, free=True)
     stays.ask("Dry the THYME.")
     stays.terminal.see("word on thyme")
-    stays.speaks("one of two works")
+    stays.speaks(BESIDE[0])
     killed.kill()
     killed.is_now("exited", "the other of two was killed with -9")
-    stays.speaks("the one beside it still works")
+    stays.speaks(BESIDE[1])
 
 
 SCENARIOS = (started, turn, approval_granted, approval_denied, approval_escaped, approved_command,

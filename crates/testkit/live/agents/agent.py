@@ -9,6 +9,9 @@ FIRST_ANSWER = "a first answer is being written"
 QUEUED = "a prompt was typed while it answers"
 COMPACTING = "the session is being summed up"
 LEFT = "it was left for a new session in the same process"
+BESIDE = ("one of two works", "the one beside it still works")
+# A moment that its process tells, whatever the agent writes.
+RESUMED = "it was killed and resumed, without a prompt"
 
 
 class Agent:

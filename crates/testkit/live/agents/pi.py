@@ -3,7 +3,7 @@ import json
 
 from model import Call
 
-from .agent import COMPACTING, FIRST_ANSWER, QUEUED, Agent
+from .agent import BESIDE, COMPACTING, FIRST_ANSWER, QUEUED, Agent
 
 
 class Pi(Agent):
@@ -22,7 +22,7 @@ class Pi(Agent):
     # A person can go back to it.
     left = "waiting"
     # Its file comes with the first answer, and a summary is written when it is there.
-    untold = frozenset({FIRST_ANSWER, QUEUED, COMPACTING})
+    untold = frozenset({FIRST_ANSWER, QUEUED, COMPACTING, *BESIDE})
 
     def __init__(self, home, _project, url):
         self.home = home / ".pi/agent"
