@@ -50,7 +50,9 @@ use crate::output::CliOutput;
 /// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running where
 /// one is needed.
 #[derive(Parser)]
-#[command(name = "hansard", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "hansard", max_term_width = 100, arg_required_else_help = true)]
+// With the commit, if the build knew it: see `build.rs`.
+#[command(version = env!("HANSARD_VERSION"))]
 pub(crate) struct Hansard {
     #[command(flatten)]
     pub global: Global,

@@ -25,10 +25,19 @@ use crate::world;
 /// Events committed together: many enough to be fast, few enough to show progress.
 const LINES_PER_BATCH: usize = 1_000;
 
+/// Three recorded sessions for a first look, on a machine without agents.
+const SAMPLE: &str = include_str!("../../../../docs/sample.ndjson");
+
+/// What the sample is called on the bus, where other imports have the name of their file.
+const SAMPLE_NAME: &str = "sample";
+
 #[derive(Args)]
 pub(crate) struct ImportArgs {
     /// A bundle of `hansard export`, or events as JSON lines; `-` or nothing reads stdin
     file: Option<PathBuf>,
+    /// Import three recorded sessions that come with the program
+    #[arg(long, conflicts_with = "file")]
+    sample: bool,
     /// The storage of a journal that does not exist yet
     #[arg(long, value_enum, default_value = "sqlite")]
     store: StoreChoice,
@@ -89,7 +98,11 @@ impl ImportArgs {
     fn open_account(&self, format: &'static str, global: &Global) -> Result<Account, CliError> {
         let socket = daemon::socket(&world::journal_folder(global)?);
         // The same name as on the command line.
-        let file = self.file.as_ref().map_or_else(|| "-".into(), |file| file.to_string_lossy());
+        let file = match &self.file {
+            Some(file) => file.to_string_lossy(),
+            None if self.sample => SAMPLE_NAME.into(),
+            None => "-".into(),
+        };
         Ok(Account::from_file(&file, format, world::now(), move |message| {
             // The message is only news, so a missing bus is no failure.
             let _ = bus::send(&socket, &[message]);
@@ -97,6 +110,9 @@ impl ImportArgs {
     }
 
     fn open_input(&self) -> Result<Box<dyn BufRead>, CliError> {
+        if self.sample {
+            return Ok(Box::new(SAMPLE.as_bytes()));
+        }
         let Some(path) = self.file.as_ref().filter(|path| path.as_os_str() != "-") else {
             return Ok(Box::new(BufReader::new(stdin())));
         };

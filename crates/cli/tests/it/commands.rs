@@ -21,6 +21,18 @@ fn import_is_idempotent() {
 }
 
 #[test]
+fn sample_comes_with_the_program() {
+    let world = empty();
+    let said = world.run(&["import", "--sample"]);
+    expect![[r#"
+        35 events of 3 sessions recorded
+    "#]]
+    .assert_eq(&said.to_string());
+    let refused = world.run(&["import", "--sample", "events.ndjson"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+}
+
+#[test]
 fn sessions_are_listed_newest_activity_first() {
     let said = sample().run(&["sessions"]);
     expect![[r#"

@@ -39,3 +39,27 @@ fn every_command_has_a_man_page() {
     let count = fs::read_dir(&folder).unwrap().count();
     assert!(said.stdout.starts_with(&format!("{count} pages")), "{said}");
 }
+
+#[test]
+fn version_names_the_commit() {
+    let said = empty().run(&["--version"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let expected = format!("hansard {}", env!("CARGO_PKG_VERSION"));
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    // A source archive has no commit to name.
+    let git = Command::new("git").args(["-C", root, "log", "-1", "--format=%H"]).output();
+    let head =
+        git.ok().filter(|git| git.status.success() && fs::exists(format!("{root}/.git")).unwrap());
+    let Some(head) = head else {
+        assert_eq!(said.stdout.trim(), expected);
+        return;
+    };
+    let commit =
+        said.stdout.trim().strip_prefix(&format!("{expected} (")).expect("it has a commit");
+    let (short, day) = commit.strip_suffix(')').and_then(|it| it.split_once(' ')).unwrap();
+    assert!(
+        short.len() >= 7 && String::from_utf8(head.stdout).unwrap().starts_with(short),
+        "{said}"
+    );
+    assert_eq!(day.len(), "2026-11-18".len(), "{said}");
+}
