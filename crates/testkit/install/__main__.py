@@ -39,8 +39,9 @@ def main():
         for way in WAYS:
             if arguments.way and way.name not in arguments.way:
                 continue
-            if arguments.here and not way.works_here():
-                print(f"{way.name:8} left out: {way.needs} is not here, or this is no place for it")
+            missing = way.missing_here() if arguments.here else None
+            if missing:
+                print(f"{way.name:8} left out: {missing}", flush=True)
                 continue
             try:
                 with make_room(way, arguments.packages, server) as room:

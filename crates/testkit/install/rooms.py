@@ -69,10 +69,11 @@ class CleanRoots:
         return root
 
     def _debootstrap(self, root):
-        log = open(self._cache / "debootstrap.log", "w")
         program, environment = self._debootstrap_program()
         command = [*program, "--variant=minbase", SUITE, root, MIRROR]
-        subprocess.run(command, env=environment, check=True, stdout=log, stderr=log)
+        with open(self._cache / "base.log", "w") as log:
+            subprocess.run(command, env=environment, check=True, stdout=log, stderr=log)
+        drop_downloads(root)
 
     def _debootstrap_program(self):
         found = shutil.which("debootstrap")
@@ -93,6 +94,14 @@ def add(base, root, names):
     script = "apt-get update -q && apt-get install -qy --no-install-recommends " + " ".join(names)
     with open(root.with_suffix(".log"), "w") as log:
         subprocess.run(enter(root, script), env=plain(), check=True, stdout=log, stderr=log)
+    drop_downloads(root)
+
+
+def drop_downloads(root):
+    """A prepared system is copied for each way: what apt has loaded would be half of it."""
+    for folder in ("var/cache/apt", "var/lib/apt/lists"):
+        shutil.rmtree(root / folder)
+        (root / folder).mkdir()
 
 
 class CleanRoot:

@@ -12,8 +12,11 @@ class Way:
         self.system_packages = system_packages
         self.is_for_root = is_for_root
 
-    def works_here(self):
-        return not self.is_for_root and bool(shutil.which(self.needs))
+    def missing_here(self):
+        """Why it is not tried on a system that is in use; `None` if it is."""
+        if self.is_for_root:
+            return "it changes the whole system; `./dist --check` tries it on a clean one"
+        return None if shutil.which(self.needs) else f"`{self.needs}` is not here"
 
 
 def archive(_room, server):
