@@ -195,24 +195,35 @@ impl<'a> HostProbe<'a> {
         }
         let told = self.told_evidence(target);
         let named = told.process.filter(|process| process.life == Life::Alive);
-        if named.is_none() && told.life() == Life::Gone {
+        let is_over = named.is_none() && told.life() == Life::Gone;
+        // Hooks name the process of a resumed session only with their first call. Until then
+        // another process may have it open.
+        let ended = target.process.filter(|_| is_over && is_end_of_hooks_process(&told));
+        if is_over && ended.is_none() {
             return None;
         }
         let key = target.key();
+        let written_at = target.written_at()?.min(now);
+        let ended = ended.map(|known| PairMemory::Ended {
+            process: (known.pid, known.start),
+            seen_at: written_at,
+            at: now,
+            has_left: false,
+        });
         Some(SessionClaim {
             folders: target.folders.clone(),
             file: target.file.clone(),
             began_at: target.began_at?,
             // A clock that is ahead makes nothing newer than a scan of now.
-            written_at: target.written_at()?.min(now),
+            written_at,
             has_exited: target.has_exited,
             named: named.map(|process| process.pid),
-            memory: pairings.memory.get(&key).map(|memory| match *memory {
-                PairMemory::Open { process, .. } => {
-                    PairMemory::Open { process, seen_at: pairings.seen_at }
+            memory: match pairings.memory.get(&key).copied() {
+                Some(PairMemory::Open { process, .. }) => {
+                    Some(PairMemory::Open { process, seen_at: pairings.seen_at })
                 }
-                memory => memory,
-            }),
+                memory => memory.or(ended),
+            },
             key,
         })
     }
@@ -223,6 +234,10 @@ impl<'a> HostProbe<'a> {
             return self.child_evidence(target, pairings);
         }
         let mut evidence = self.told_evidence(target);
+        let is_resumed = matches!(pairings.found.get(&target.key()), Some(Pairing::Open { .. }));
+        if is_resumed && is_end_of_hooks_process(&evidence) {
+            evidence.process = None;
+        }
         let is_told = evidence.process.is_some()
             || evidence.missing.is_some()
             || evidence.lock.as_ref().is_some_and(|lock| lock.life != Life::Unknown);
@@ -393,6 +408,12 @@ pub fn resolve_folder(folder: &str) -> PathBuf {
 /// Returns whether the program of an agent is known.
 fn is_known_agent(provider: &str) -> bool {
     capture::AGENTS.iter().any(|agent| agent.provider() == provider)
+}
+
+/// Whether the only thing that tells of an end is that the process which called a hook is gone.
+fn is_end_of_hooks_process(told: &ProcessEvidence) -> bool {
+    let is_gone = told.process.is_some_and(|process| process.life == Life::Gone);
+    is_gone && told.registry.is_none() && told.lock.is_none() && told.missing.is_none()
 }
 
 /// Returns when a file was last modified.

@@ -24,7 +24,7 @@ use super::changes::StatusChanges;
 use super::tracker::{PAGE, Recheck, SessionStatus, StatusTracker};
 use crate::answers;
 use crate::journal_handle::JournalHandle;
-use host::Processes;
+use host::{ProcessTable, Processes};
 use projection::Facts;
 use projection::status::{Status, StatusState};
 
@@ -35,9 +35,13 @@ const SHOWN_EVERY: Duration = Duration::from_millis(100);
 /// machine.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// How often ended sessions are probed, too. A session that is opened again usually writes an event,
-/// so this may be rare.
+/// How often ended sessions are probed, too, where it is not known whether a process has started
+/// since. A session that is opened again usually writes an event, so this may be rare.
 const ENDED_EVERY: Duration = Duration::from_secs(30);
+
+/// How long a probe of ended sessions after the start of a process is put off, in times of what the
+/// last one took: on a machine where processes start all the time it takes a thousandth of a core.
+const ENDED_PAUSE_FACTOR: u32 = 1_000;
 
 /// How often all sessions are listed again; those not active for a day then leave the board.
 const ALL_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -86,6 +90,10 @@ struct ShownSessions {
     shown_at: Instant,
     open_probed_at: Instant,
     ended_probed_at: Instant,
+    /// How long the last probe of ended sessions took.
+    ended_probe_took: Duration,
+    /// The count of started processes when they were probed.
+    starts: Option<u32>,
     listed_at: Instant,
     /// When the clock alone may change a status.
     due_at: Option<Time>,
@@ -285,6 +293,8 @@ impl StatusService {
             shown_at: now,
             open_probed_at: now,
             ended_probed_at: now,
+            ended_probe_took: Duration::ZERO,
+            starts: None,
             listed_at: now,
             due_at: None,
         };
@@ -304,17 +314,24 @@ impl StatusService {
     fn show_changed(&self, round: u64, shown: &mut ShownSessions) -> Result<bool, ReadError> {
         // Set before the probe: a failed one must not be repeated at once.
         shown.open_probed_at = Instant::now();
-        let which = match shown.ended_probed_at.elapsed() >= ENDED_EVERY {
+        let mut slot = self.tracker();
+        let TrackerSlot { tracker, processes, .. } = &mut *slot;
+        let starts = processes.starts();
+        // A new process may have opened a session that had ended.
+        let pause = match starts != shown.starts {
+            true => shown.ended_probe_took.saturating_mul(ENDED_PAUSE_FACTOR).min(ENDED_EVERY),
+            false => ENDED_EVERY,
+        };
+        let which = match shown.ended_probed_at.elapsed() >= pause {
             true => Recheck::Every,
             false => Recheck::Open,
         };
-        if which == Recheck::Every {
-            shown.ended_probed_at = shown.open_probed_at;
-        }
-        let mut slot = self.tracker();
-        let TrackerSlot { tracker, processes, .. } = &mut *slot;
         let ids = shown.listed.union(&shown.unlisted);
         let changed = tracker.changed(ids, which, processes, (self.clock)())?;
+        if which == Recheck::Every {
+            (shown.ended_probed_at, shown.starts) = (shown.open_probed_at, starts);
+            shown.ended_probe_took = shown.open_probed_at.elapsed();
+        }
         // Released before the board is updated, which takes the lock of the watchers.
         drop(slot);
         let Some(changed) = changed else { return Ok(false) };

@@ -173,6 +173,33 @@ fn recorded_start_counts_more_than_the_clock() {
     assert_eq!(listed.started_at, Some(Time::from_millis(1_000)));
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn resumed_session_outlives_the_process_of_its_hooks() {
+    let home = TempDir::new().unwrap();
+    let known = {
+        let first = Agent::start();
+        let start = ProcessStart::Ticks(first.ticks().unwrap().parse().unwrap());
+        ProcessIdentity { pid: first.pid(), start, started_at: Time::from_millis(5) }
+    };
+    let folders = vec![home.path().to_owned()];
+    let hooked = ProbeTarget { process: Some(known), folders, ..target("goose", "ssssssss") };
+    assert_eq!(look_for(home.path(), &hooked).life(), Life::Gone);
+    // It was resumed, and has called no hook yet.
+    let mut command = Command::new("cat");
+    let command = command.arg0("goose").args(["-", "ssssssss"]).current_dir(&home);
+    let agent = Agent(command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let is_ready = || {
+        let line = fs::read(format!("/proc/{}/cmdline", agent.pid())).unwrap_or_default();
+        line.starts_with(b"goose")
+    };
+    while !is_ready() {
+        std::thread::yield_now();
+    }
+    let process = look_for(home.path(), &hooked).process.unwrap();
+    assert_eq!((process.pid, process.life), (agent.pid(), Life::Alive));
+}
+
 /// A user that has no processes of ours.
 const OTHER_USER: u32 = 65_534;
 
