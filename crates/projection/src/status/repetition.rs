@@ -48,9 +48,9 @@ pub struct Repetition {
 impl Repetitions {
     /// Takes the result of a command.
     pub(super) fn apply_result(&mut self, call: &PendingCall, result: &ToolResult, event: &Event) {
-        let (key, told) = (call.hash(), result_hash(result));
-        let same = self.0.take(|known| known.call == key).filter(|known| known.result == told);
         let is_failed = has_failed(result);
+        let (key, told) = (call.hash(), result_hash(result, is_failed));
+        let same = self.0.take(|known| known.call == key).filter(|known| known.result == told);
         let repetition = match same {
             Some(known) => Repetition { count: known.count + 1, is_failed, ..known },
             None => Repetition {
@@ -113,9 +113,15 @@ impl Repetition {
 }
 
 /// A stand-in for a result, without the times in it.
-fn result_hash(result: &ToolResult) -> IdHash {
+fn result_hash(result: &ToolResult, is_failed: bool) -> IdHash {
     let output = result.output.as_ref().map(|output| output.get()).unwrap_or_default();
     let error = result.error.as_deref().unwrap_or_default();
+    // Only failures make a loop. Most results are none, and reading them all would be most of the
+    // work of a status.
+    if !is_failed {
+        let told = format!("{} {:?} {}", result.outcome, result.exit_code, output.len());
+        return IdHash::from_id(&told);
+    }
     let letters: String =
         output.chars().chain([' ']).chain(error.chars()).take(RESULT_CHARS_MAX).collect();
     let told = without_times(&letters);
