@@ -17,7 +17,7 @@ use projection::status::{
 };
 use projection::{Facts, PriceTable, Projection, TitleOrigin};
 use redact::Redactor;
-use views::{catch_up, load_current, load_saved};
+use views::{catch_up, load_current, load_saved, save_all};
 
 use host::{HostProbe, Pairings, ProbeTarget, ProcessTable};
 
@@ -40,6 +40,10 @@ const SIBLINGS_MAX: usize = 64;
 /// Sessions read at a time.
 pub(crate) const PAGE: usize = 500;
 
+/// A state that took so many events is saved for the next look. Folding fewer again takes less than
+/// writing and reading the state.
+const SAVED_FROM_EVENTS: u64 = 64;
+
 /// Assesses sessions and remembers them between two looks.
 pub struct StatusTracker {
     journal: Journal,
@@ -55,6 +59,8 @@ pub struct StatusTracker {
     shown_open: BTreeSet<SessionId>,
     /// Whether older sessions have an open request, as of their event with this number.
     asked: HashMap<SessionId, (u64, bool)>,
+    /// Sessions whose state took many events and is not saved yet.
+    unsaved: BTreeSet<SessionId>,
     /// Which process has which session open.
     pairings: Pairings,
     /// Whether a session came or changed that the pairings do not know of.
@@ -150,6 +156,7 @@ impl StatusTracker {
             open: BTreeSet::new(),
             shown_open: BTreeSet::new(),
             asked: HashMap::new(),
+            unsaved: BTreeSet::new(),
             pairings: Pairings::default(),
             is_unpaired: true,
             has_new_pairings: false,
@@ -288,8 +295,18 @@ impl StatusTracker {
         self.find_files(std::slice::from_ref(&info))?;
         self.track(&info)?;
         self.track_siblings(&info, now)?;
+        self.save_folded();
         self.pair(&probe, Recheck::Open, now);
         self.status(info, AssessFor::Answer, &probe, now)
+    }
+
+    /// Saves the states that took many events, all in one go: a look at hundreds of sessions would
+    /// otherwise wait hundreds of times for the right to write.
+    fn save_folded(&mut self) {
+        let unsaved = std::mem::take(&mut self.unsaved).into_iter();
+        let states = unsaved.filter_map(|id| Some((self.sessions.get(&id)?.state.clone(), id)));
+        // A journal that is only read refuses; the next look then folds the events again.
+        let _ = save_all(&self.journal, states.map(|(state, id)| (id, state)));
     }
 
     /// Reads the sessions of the same agent and folder: a process that has one of them open has not
@@ -426,6 +443,7 @@ impl StatusTracker {
         // All of them are read before the first is assessed: a process that has one open has not
         // the others.
         infos.iter().try_for_each(|info| self.track(info))?;
+        self.save_folded();
         self.pair(&probe, Recheck::Open, now);
         infos.into_iter().map(|info| self.status(info, purpose, &probe, now)).collect()
     }
@@ -627,7 +645,17 @@ impl StatusTracker {
                 let state = catch_up(&self.journal, info, Some(known.state))?;
                 (state, catch_up(&self.journal, info, Some(known.facts))?)
             }
-            None => (load_current(&self.journal, info)?, load_current(&self.journal, info)?),
+            None => {
+                let saved: Option<StatusState> = load_saved(&self.journal, &info.id)?;
+                let before = saved.as_ref().map_or(0, StatusState::seq);
+                let state = catch_up(&self.journal, info, saved)?;
+                // A state that was ahead of a replaced log was folded from the first event.
+                let folded = state.seq().checked_sub(before).unwrap_or(state.seq());
+                if folded >= SAVED_FROM_EVENTS {
+                    self.unsaved.insert(info.id.clone());
+                }
+                (state, load_current(&self.journal, info)?)
+            }
         };
         Ok(TrackedSession { state, facts, target, target_seq: 0, assessment: None })
     }

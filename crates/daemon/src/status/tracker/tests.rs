@@ -22,6 +22,34 @@ fn add(journal: &Journal, secs: i64, kind: &str, data: Value) {
 }
 
 #[test]
+fn look_saves_what_it_folded() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let folder = dir.path().join("journal");
+    let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+    let id = SessionId::new("made-up:s").unwrap();
+    let saved_seq = || {
+        let environment = Environment::new(dir.path(), []);
+        let mut statuses = StatusTracker::new(journal.clone(), environment);
+        let now = Time::from_millis(BEGUN + 5_000);
+        assert_eq!(statuses.all(&Processes::default(), now).unwrap().len(), 1);
+        load_saved::<StatusState>(&journal, &id).unwrap().map(|state| state.seq())
+    };
+    add(&journal, 0, "user.prompt", json!({"content": "go"}));
+    assert_eq!(saved_seq(), None, "a short one is folded again");
+    let answers = (0..SAVED_FROM_EVENTS).map(|number| {
+        let at = Time::from_millis(BEGUN + 1_000);
+        let event_id = EventId::derived(at, "made up", "s", &number.to_be_bytes());
+        let data = Raw::from_value(&json!({"content": "more"})).unwrap();
+        Draft::with_data(event_id, id.clone(), at, Kind::AssistantMessage, data)
+    });
+    journal.append(answers.fold(Batch::observed(), Batch::with)).unwrap();
+    let whole = Some(SAVED_FROM_EVENTS + 1);
+    assert_eq!(saved_seq(), whole);
+    add(&journal, 2, "turn.completed", json!({"stop_reason": "completed"}));
+    assert_eq!(saved_seq(), whole, "what is new is folded again");
+}
+
+#[test]
 fn saved_state_is_continued() {
     let dir = tempfile::TempDir::new().unwrap();
     let folder = dir.path().join("journal");
