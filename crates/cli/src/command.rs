@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+mod open; // without a command
 mod up;
 mod down;
 mod web;
@@ -40,24 +41,45 @@ mod manual; // completions and man pages
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::CliError;
-use crate::output::CliOutput;
+use crate::output::{self, CliOutput};
 
 /// Keeps the record of every AI coding session on this machine.
 ///
-/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running where
-/// one is needed.
+/// Without a command, on a terminal: starts the daemon, says what was found, and opens the page. Exit
+/// codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running where one is
+/// needed.
 #[derive(Parser)]
-#[command(name = "hansard", max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "hansard", max_term_width = 100)]
 // With the commit, if the build knew it: see `build.rs`.
 #[command(version = env!("HANSARD_VERSION"))]
 pub(crate) struct Hansard {
     #[command(flatten)]
     pub global: Global,
+    #[command(flatten)]
+    open: open::OpenArgs,
     #[command(subcommand)]
-    pub command: CliCommand,
+    command: Option<CliCommand>,
+}
+
+impl Hansard {
+    /// Parses the arguments of this process. Without a command there is something to do only for a
+    /// person at a terminal; a script gets the help text and exit code 2.
+    pub(crate) fn parse_arguments() -> Result<Hansard, clap::Error> {
+        let is_for_person = output::is_on_terminal();
+        let command = Hansard::command()
+            .subcommand_required(!is_for_person)
+            .arg_required_else_help(!is_for_person);
+        let hansard = Hansard::from_arg_matches(&command.try_get_matches()?)?;
+        if hansard.command.is_none() && hansard.global.json {
+            let told = "`--json` needs a command";
+            return Err(Hansard::command().error(ErrorKind::MissingSubcommand, told));
+        }
+        Ok(hansard)
+    }
 }
 
 /// Options of every command.
@@ -188,7 +210,8 @@ pub(crate) type CommandResult = Result<Completion, CliError>;
 
 pub(crate) fn run(hansard: &Hansard, output: &mut CliOutput) -> CommandResult {
     let global = &hansard.global;
-    match &hansard.command {
+    let Some(command) = &hansard.command else { return hansard.open.run(global, output) };
+    match command {
         CliCommand::Up(command) => command.run(global, output),
         CliCommand::Down(command) => command.run(global, output),
         CliCommand::Web(command) => command.run(global, output),
@@ -243,10 +266,10 @@ impl From<Completion> for ExitCode {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use clap::{Command, CommandFactory};
+    use clap::Command;
     use supervise::BusAccess;
 
-    use super::Hansard;
+    use super::{CommandFactory, Hansard};
 
     /// The supervisor skips these options to find the subcommand. It would refuse one that it does not
     /// know, and a value that it does not skip could hide the subcommand.

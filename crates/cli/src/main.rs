@@ -11,8 +11,6 @@ mod streamed; // lists in JSON that are never held whole
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use command::{Global, Hansard};
 use error::CliError;
 use output::CliOutput;
@@ -23,7 +21,7 @@ fn main() -> ExitCode {
     if let Some(call) = hook::HookInvocation::from_arguments(std::env::args_os().skip(1)) {
         return call.handle();
     }
-    let hansard = match Hansard::try_parse() {
+    let hansard = match Hansard::parse_arguments() {
         Ok(hansard) => hansard,
         Err(error) => return fail_usage(&error),
     };

@@ -51,6 +51,11 @@ pub(crate) enum Style {
 /// The time between two progress lines.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
+/// Whether a person sees what is printed.
+pub(crate) fn is_on_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 impl CliOutput {
     pub(crate) fn new(global: &Global) -> CliOutput {
         let is_terminal = io::stdout().is_terminal();

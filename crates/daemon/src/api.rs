@@ -15,6 +15,7 @@ mod preferences; // what the user chose in the page
 mod telemetry; // what agents export with OpenTelemetry
 
 pub use documents::{Secrets, WriteError, handoff_note, write_document, write_events};
+pub use facets::facets;
 pub use listing::{Listing, ListingError, prices, spending};
 pub use resume::{ResumeCommand, ResumeError};
 pub(crate) use service::HttpService;

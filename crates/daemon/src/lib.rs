@@ -24,7 +24,7 @@ mod delete; // deletes a session and everything stored about it
 
 pub use api::{
     Keys, Listing, ListingError, ResumeCommand, ResumeError, Secrets, TokenError, WriteError,
-    handoff_note, keys, prices, spending, write_document, write_events,
+    facets, handoff_note, keys, prices, spending, write_document, write_events,
 };
 pub use chain_thread::ChainThreadError;
 pub use daemon::{Daemon, DaemonConfig, DaemonHandle, ExitError, StartDaemonError};

@@ -129,7 +129,7 @@ impl HooksArgs {
 }
 
 /// Returns the command for the settings: this program, and the journal unless it is the default.
-fn hook_command(global: &Global) -> Result<String, CliError> {
+pub(super) fn hook_command(global: &Global) -> Result<String, CliError> {
     // Always quoted: the path goes into a shell command of the agent.
     let mut command = quote_word(&program_path()?.to_string_lossy());
     if let Some(journal) = &global.journal {

@@ -93,6 +93,11 @@ impl UpArgs {
     }
 }
 
+/// Starts the daemon in the background and says so.
+pub(super) fn start_in_background(global: &Global, output: &mut CliOutput) -> CommandResult {
+    detach::start_daemon(None, global, output)
+}
+
 /// Passes signals to the daemon until they are closed.
 fn forward_signals(mut signals: Signals, daemon: DaemonHandle) {
     std::thread::spawn(move || {

@@ -33,21 +33,27 @@ struct WebShape {
     token_file: PathBuf,
 }
 
+/// A way in for one browser.
+pub(super) struct WebLink {
+    /// Where programs ask.
+    address: String,
+    /// Where browsers find the page.
+    pub(super) page: String,
+    /// Signs a browser in.
+    pub(super) login: String,
+}
+
 impl WebArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
-        // Its files stay behind after a crash and would name a server that is gone.
-        world::find_daemon(global)?;
-        let keys = daemon::keys(&world::journal_folder(global)?);
-        let address = read_published(&keys.address_path())?;
-        let page = read_published(&keys.page_path())?;
         // First: a login made before it would end with the others.
         if self.renew {
-            keys.renew()?;
+            world::find_daemon(global)?;
+            daemon::keys(&world::journal_folder(global)?).renew()?;
         }
-        let login = format!("{page}/login?code={}", keys.make_code()?);
+        let WebLink { address, page, login } = make_link(global)?;
         match output.json() {
             true => {
-                let token_file = keys.token_path();
+                let token_file = daemon::keys(&world::journal_folder(global)?).token_path();
                 output.json_line(&WebShape { address, page, login, token_file })?;
             }
             false => {
@@ -58,6 +64,17 @@ impl WebArgs {
         output.flush()?;
         Ok(Completion::Success)
     }
+}
+
+/// Makes a link that signs one browser in.
+pub(super) fn make_link(global: &Global) -> Result<WebLink, CliError> {
+    // Its files stay behind after a crash and would name a server that is gone.
+    world::find_daemon(global)?;
+    let keys = daemon::keys(&world::journal_folder(global)?);
+    let address = read_published(&keys.address_path())?;
+    let page = read_published(&keys.page_path())?;
+    let login = format!("{page}/login?code={}", keys.make_code()?);
+    Ok(WebLink { address, page, login })
 }
 
 /// Reads a file that the daemon writes about its HTTP server.

@@ -24,6 +24,12 @@ struct Terminal {
 impl Terminal {
     /// One with ours.
     fn open(world: &World, columns: u16, rows: u16, arguments: &[&str]) -> Terminal {
+        let line = format!("exec {}", Terminal::line_for(world, arguments));
+        Terminal::with_line(world.home().join("tmux"), columns, rows, &line)
+    }
+
+    /// The shell's line that starts ours.
+    fn line_for(world: &World, arguments: &[&str]) -> String {
         let command = world.command(arguments);
         let variables = command.get_envs().filter_map(|(name, value)| {
             Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?)))
@@ -31,8 +37,7 @@ impl Terminal {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words = words.filter_map(|word| word.to_str().map(quoted));
         let line: Vec<String> = variables.chain(words).collect();
-        let line = format!("exec env -i TERM=$TERM TMUX=$TMUX {}", line.join(" "));
-        Terminal::with_line(world.home().join("tmux"), columns, rows, &line)
+        format!("env -i TERM=$TERM TMUX=$TMUX {}", line.join(" "))
     }
 
     fn with_line(socket: PathBuf, columns: u16, rows: u16, line: &str) -> Terminal {
@@ -175,6 +180,26 @@ fn session(provider: &str, number: i64, asked: &str) -> String {
         text += &format!("{event}\n");
     }
     text
+}
+
+#[test]
+fn program_alone_is_the_way_in() {
+    let world = empty();
+    let project = world.home().join(".claude/projects/-home-dev-app");
+    std::fs::create_dir_all(&project).unwrap();
+    let line = r#"{"type":"user","uuid":"u","sessionId":"s","cwd":"/home/dev/app","timestamp":"2026-11-15T10:00:00Z","message":{"role":"user","content":"go"}}"#;
+    std::fs::write(project.join("s.jsonl"), format!("{line}\n")).unwrap();
+    // Wide enough for the link on one line; `cat` keeps the screen when the program has ended.
+    let line = format!("{}; cat", Terminal::line_for(&world, &["--no-open"]));
+    let terminal = Terminal::with_line(world.home().join("tmux"), 200, 20, &line);
+    let words = ["1 session; none needs you", "hooks install claude", "/login?code="];
+    terminal.with(&words);
+    let said = world.run(&["down"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    // A script gets the help text.
+    let said = world.run(&[]);
+    assert_eq!(said.code, Some(2), "{said}");
+    assert!(said.stderr.contains("Usage: hansard"), "{said}");
 }
 
 #[test]

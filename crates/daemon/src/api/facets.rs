@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 500;
 const PAGE: usize = 500;
 
 /// Counts sessions by agent and project. Reads the catalogue only, no events.
-pub(crate) fn facets(journal: &Journal) -> Result<Facets, ReadError> {
+pub fn facets(journal: &Journal) -> Result<Facets, ReadError> {
     let mut providers: BTreeMap<String, u64> = BTreeMap::new();
     let mut projects: BTreeMap<String, u64> = BTreeMap::new();
     let mut after = None;
