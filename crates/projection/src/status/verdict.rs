@@ -484,6 +484,13 @@ impl<'a> VerdictBuilder<'a> {
         started_at.is_some_and(|started_at| event.created_at < started_at)
     }
 
+    /// Whether the agent does not name the process, and only its folder and its start speak for it.
+    fn is_process_concluded(&self) -> bool {
+        let ProcessEvidence { process, registry, lock, .. } = self.observed;
+        let is_concluded = process.is_some_and(|it| it.life == Life::Alive && !it.is_certain);
+        is_concluded && registry.is_none() && lock.is_none()
+    }
+
     /// Whether a turn is open that the present process can have begun.
     fn is_turn_open(&self) -> bool {
         let opened_by = self.state.turn.opened_by();
@@ -491,7 +498,11 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     /// Ready for a prompt, for two minutes; then idle.
-    fn weigh_ready(&mut self, evidence: Evidence) {
+    fn weigh_ready(&mut self, mut evidence: Evidence) {
+        // In a folder of several agents it may be the process of another session.
+        if self.is_process_concluded() {
+            evidence.confidence = at_most_medium(evidence.confidence);
+        }
         let quiet_since = evidence.at.max(self.last_at);
         if secs_between(quiet_since, self.now) < IDLE_SECS {
             return self.add_evidence(evidence);

@@ -626,6 +626,19 @@ fn ready_becomes_idle_after_two_minutes() {
 }
 
 #[test]
+fn readiness_is_as_sure_as_its_process() {
+    let mut case = Case::prompted().end("completed").process(Life::Alive);
+    assert_eq!(case.verdict(5).confidence, Confidence::High);
+    // Found by its folder: another session may have it.
+    if let Some(process) = &mut case.observed.process {
+        process.is_certain = false;
+    }
+    assert_eq!(case.verdict(5).confidence, Confidence::Medium);
+    assert_eq!(case.verdict(3 * MINUTE).confidence, Confidence::Medium);
+    assert_eq!(case.lock(Life::Alive).verdict(5).confidence, Confidence::High);
+}
+
+#[test]
 fn an_exit_ends_with_newer_content_or_a_newer_process() {
     let exited = || Case::prompted().end("completed").add("session.exited", json!({}));
     exited().check(0, Status::Exited, Reason::Shutdown);
