@@ -33,7 +33,7 @@ fn has_other_home(folder: &Path, own: u32) -> bool {
     })
 }
 
-/// Reads `name:password:uid:gid:comment:home:shell`.
+/// Reads the third and the last of the seven fields of each line: the id and the shell.
 fn lists_other_person(passwd: &str, own: u32) -> bool {
     passwd.lines().any(|line| {
         let fields: Vec<&str> = line.split(':').collect();

@@ -113,7 +113,7 @@ pub const OWN_COMMANDS: &[OwnCommand] = &[
         &["--format", "--handoff", "--tree", "--no-thinking", "--redact"],
         &["--output", "-o"],
     ),
-    open("import", &["--store"]),
+    open("import", &["--sample", "--store"]),
     personal("delete"),
     personal("hooks"),
     personal("hooks install"),
