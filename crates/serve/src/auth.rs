@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::answer::Refusal;
 use crate::connection::ConnectionPlace;
 use crate::logins::{LOGIN_FOR, Logins, Visit};
-use crate::peer::{Peer, PeerUser};
+use crate::peer::{ConnectionPeer, PeerUser};
 use crate::server::AppState;
 use crate::sign_in;
 use crate::token::{Keys, TokenError, TokenStamp, equals_secret, random_secret};
@@ -60,7 +60,7 @@ pub(crate) struct Auth {
 }
 
 /// What lets a request in.
-enum Access {
+enum Admission {
     Token,
     Browser(Visit),
 }
@@ -130,11 +130,11 @@ impl Auth {
 
     /// Whether a browser may log in: at the name for browsers, and not on behalf of another site.
     /// Otherwise another page could log the user in with a code of its own (login CSRF).
-    fn admit_login(&self, headers: &HeaderMap) -> Result<Access, Refusal> {
+    fn admit_login(&self, headers: &HeaderMap) -> Result<Admission, Refusal> {
         let sent_by = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_wanted = matches!(sent_by, None | Some(b"none" | b"same-origin"));
         match is_wanted && self.is_for_page(headers) {
-            true => Ok(Access::Token),
+            true => Ok(Admission::Token),
             false => Err(Refusal::unauthorized()),
         }
     }
@@ -144,19 +144,19 @@ impl Auth {
         &self,
         path: &str,
         headers: &HeaderMap,
-        peer: Option<&Peer>,
-    ) -> Result<Access, Refusal> {
+        peer: Option<&ConnectionPeer>,
+    ) -> Result<Admission, Refusal> {
         let is_exporter =
             path.starts_with(crate::route::EXPORTS) && has_token(&self.export_token, headers);
         // Without a token it can only be a page, which needs its cookie at its own host name.
         let access = match is_exporter || has_token(&self.token, headers) {
-            true => Access::Token,
+            true => Admission::Token,
             false => {
                 let visit = self.is_for_page(headers).then(|| self.find_login(headers, peer));
-                Access::Browser(visit.flatten().ok_or_else(Refusal::unauthorized)?)
+                Admission::Browser(visit.flatten().ok_or_else(Refusal::unauthorized)?)
             }
         };
-        let is_page = matches!(access, Access::Browser(_));
+        let is_page = matches!(access, Admission::Browser(_));
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let host = text(header::HOST).unwrap_or("");
         // Of two `Host` headers a library could later use the one that was not checked.
@@ -209,13 +209,17 @@ impl Auth {
     }
 
     /// Returns the visit that one of the cookies of a request allows.
-    pub(crate) fn find_login(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Option<Visit> {
+    pub(crate) fn find_login(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&ConnectionPeer>,
+    ) -> Option<Visit> {
         let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
         let mut cookies = pairs.filter(|(name, _)| name.trim() == COOKIE).peekable();
         // Looked up only for a browser: it reads a table of the kernel.
         cookies.peek()?;
-        let user = peer.map_or(PeerUser::Unknown, Peer::user);
+        let user = peer.map_or(PeerUser::Unknown, ConnectionPeer::user);
         let (mut logins, now) = (self.logins(), SystemTime::now());
         // Browsers ignore the header in the answer to a WebSocket's first request.
         let can_clear = !headers.contains_key(header::UPGRADE);
@@ -283,7 +287,7 @@ pub(crate) async fn guard_route(
         // This route checks a code instead of a token.
         crate::route::LOGIN if is_get => auth.admit_login(headers),
         path => {
-            let peer = request.extensions().get::<Arc<Peer>>().map(Arc::as_ref);
+            let peer = request.extensions().get::<Arc<ConnectionPeer>>().map(Arc::as_ref);
             auth.check_access(path, headers, peer).inspect(|_| {
                 if let Some(place) = request.extensions().get::<Arc<ConnectionPlace>>() {
                     place.mark_proven();
@@ -291,7 +295,7 @@ pub(crate) async fn guard_route(
             })
         }
     };
-    let is_return = matches!(admitted, Ok(Access::Browser(Visit { is_return: true })));
+    let is_return = matches!(admitted, Ok(Admission::Browser(Visit { is_return: true })));
     let mut response = match admitted {
         Ok(_) => next.run(request).await,
         Err(refusal) => {

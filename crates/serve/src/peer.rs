@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 /// The two ends of a connection, as the server sees them.
-pub(crate) struct Peer {
+pub(crate) struct ConnectionPeer {
     client: SocketAddr,
     server: SocketAddr,
     /// Looked up once: a socket keeps its user.
@@ -25,9 +25,9 @@ pub(crate) enum PeerUser {
     Unknown,
 }
 
-impl Peer {
-    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Peer {
-        Peer { client, server, user: OnceLock::new() }
+impl ConnectionPeer {
+    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> ConnectionPeer {
+        ConnectionPeer { client, server, user: OnceLock::new() }
     }
 
     pub(crate) fn user(&self) -> PeerUser {
@@ -59,7 +59,7 @@ mod sockets {
     const ESTABLISHED: &str = "01";
     const LISTEN: &str = "0A";
 
-    pub(super) struct Socket {
+    pub(super) struct SocketEntry {
         pub(super) local: SocketAddr,
         pub(super) remote: SocketAddr,
         pub(super) is_connected: bool,
@@ -67,7 +67,7 @@ mod sockets {
         uid: u32,
     }
 
-    pub(super) fn find_user(is_wanted: impl Fn(&Socket) -> bool) -> PeerUser {
+    pub(super) fn find_user(is_wanted: impl Fn(&SocketEntry) -> bool) -> PeerUser {
         for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
             let Ok(file) = File::open(table) else { continue };
             let lines = BufReader::new(file).lines().map_while(Result::ok);
@@ -85,7 +85,7 @@ mod sockets {
     }
 
     /// Reads `0: 0100007F:10AB 0100007F:D2C4 01 00000000:00000000 00:00000000 00000000 1000 …`.
-    fn parse_line(line: &str) -> Option<Socket> {
+    fn parse_line(line: &str) -> Option<SocketEntry> {
         let mut words = line.split_ascii_whitespace();
         let local = parse_address(words.nth(1)?)?;
         let remote = parse_address(words.next()?)?;
@@ -93,7 +93,7 @@ mod sockets {
         let uid = words.nth(3)?.parse().ok()?;
         // A socket whose program has closed it loses its user and is listed as one of root.
         let (is_connected, is_listening) = (state == ESTABLISHED, state == LISTEN);
-        Some(Socket { local, remote, is_connected, is_listening, uid })
+        Some(SocketEntry { local, remote, is_connected, is_listening, uid })
     }
 
     /// Reads an address as the kernel prints it: words of 32 bits in the order of this machine.
@@ -146,7 +146,7 @@ mod sockets {
 
     use super::PeerUser;
 
-    pub(super) struct Socket {
+    pub(super) struct SocketEntry {
         pub(super) local: SocketAddr,
         pub(super) remote: SocketAddr,
         pub(super) is_connected: bool,
@@ -154,7 +154,7 @@ mod sockets {
     }
 
     /// No table of sockets can be read here without `unsafe`.
-    pub(super) fn find_user(_is_wanted: impl Fn(&Socket) -> bool) -> PeerUser {
+    pub(super) fn find_user(_is_wanted: impl Fn(&SocketEntry) -> bool) -> PeerUser {
         PeerUser::Unknown
     }
 }
@@ -173,9 +173,9 @@ mod tests {
             assert_eq!(find_listener(server), PeerUser::Own);
             let client = TcpStream::connect(server).unwrap();
             let (_accepted, from) = listener.accept().unwrap();
-            assert_eq!(Peer::new(from, server).user(), PeerUser::Own);
+            assert_eq!(ConnectionPeer::new(from, server).user(), PeerUser::Own);
             let (stranger, here) = (SocketAddr::new(from.ip(), 1), server);
-            assert_eq!(Peer::new(stranger, here).user(), PeerUser::Unknown);
+            assert_eq!(ConnectionPeer::new(stranger, here).user(), PeerUser::Unknown);
             drop(client);
         }
     }

@@ -32,7 +32,7 @@ use crate::connection::{ConnectionLimit, ConnectionPlace};
 use crate::follow::Followers;
 use crate::logins::Logins;
 use crate::page_origin::{AddressLife, PageOrigin};
-use crate::peer::{Peer, PeerUser, find_listener};
+use crate::peer::{ConnectionPeer, PeerUser, find_listener};
 use crate::sources::{BusRefused, Sources};
 use crate::token::{Keys, TokenError};
 
@@ -513,7 +513,7 @@ async fn accept_all(listener: TcpListener, router: Router, limit: ConnectionLimi
         // Dropping the stream closes it, so that the client sees at once that there is no room.
         let Some((place, closed)) = limit.admit() else { continue };
         let router = router.clone();
-        let peer = Arc::new(Peer::new(client, server));
+        let peer = Arc::new(ConnectionPeer::new(client, server));
         tokio::spawn(async move {
             tokio::select! {
                 () = serve_connection(stream, router, place, peer) => {}
@@ -528,7 +528,7 @@ async fn serve_connection(
     stream: TcpStream,
     router: Router,
     place: Arc<ConnectionPlace>,
-    peer: Arc<Peer>,
+    peer: Arc<ConnectionPeer>,
 ) {
     // Messages are short and must not wait for more.
     let _ = stream.set_nodelay(true);

@@ -33,7 +33,7 @@ pub(crate) struct OpenArgs {
 
 /// Where the page can be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Screen {
+enum BrowserPlace {
     /// By this program, which hands an address to the user's browser.
     Here(&'static str),
     /// On another machine: the user is logged in over ssh, to this user and address.
@@ -59,9 +59,9 @@ impl OpenArgs {
         }
         let link = web::make_link(global)?;
         output.line(format!("the page: {}", link.page))?;
-        match find_screen(|name| std::env::var(name).ok()) {
-            Screen::Here(opener) if !self.no_open && open_address(opener, &link.login) => {}
-            Screen::OverSsh { target } => {
+        match find_browser(|name| std::env::var(name).ok()) {
+            BrowserPlace::Here(opener) if !self.no_open && open_address(opener, &link.login) => {}
+            BrowserPlace::OverSsh { target } => {
                 let port = link.page.rsplit(':').next().unwrap_or_default();
                 output.line("on your own machine run this, then open the link:")?;
                 output.line(format!("  ssh -N -L {port}:localhost:{port} {target}"))?;
@@ -135,19 +135,19 @@ fn describe_hooks(global: &Global, folder: &Path) -> Result<Option<String>, CliE
     Ok((!without.is_empty()).then_some(line))
 }
 
-fn find_screen(variable: impl Fn(&str) -> Option<String>) -> Screen {
+fn find_browser(variable: impl Fn(&str) -> Option<String>) -> BrowserPlace {
     // `client-address client-port server-address server-port`.
     if let Some(connection) = variable("SSH_CONNECTION") {
         let server = connection.split(' ').nth(2).unwrap_or("HOST").to_owned();
         let user = variable("USER").map_or_else(String::new, |user| format!("{user}@"));
-        return Screen::OverSsh { target: format!("{user}{server}") };
+        return BrowserPlace::OverSsh { target: format!("{user}{server}") };
     }
     if cfg!(target_os = "macos") {
-        return Screen::Here("open");
+        return BrowserPlace::Here("open");
     }
     let has_display =
         ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().any(|name| variable(name).is_some());
-    if has_display { Screen::Here("xdg-open") } else { Screen::None }
+    if has_display { BrowserPlace::Here("xdg-open") } else { BrowserPlace::None }
 }
 
 /// Opens an address in the user's browser; `false` if there is no program for it.
@@ -187,16 +187,16 @@ mod tests {
     #[test]
     fn page_opens_where_the_user_sits() {
         let screen = |set: &[(&str, &str)]| {
-            find_screen(|name| {
+            find_browser(|name| {
                 set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             })
         };
         let ssh =
             [("SSH_CONNECTION", "10.0.0.2 50000 10.0.0.9 22"), ("USER", "dev"), ("DISPLAY", ":1")];
-        assert_eq!(screen(&ssh), Screen::OverSsh { target: "dev@10.0.0.9".to_owned() });
+        assert_eq!(screen(&ssh), BrowserPlace::OverSsh { target: "dev@10.0.0.9".to_owned() });
         if cfg!(target_os = "linux") {
-            assert_eq!(screen(&[("DISPLAY", ":0")]), Screen::Here("xdg-open"));
-            assert_eq!(screen(&[]), Screen::None);
+            assert_eq!(screen(&[("DISPLAY", ":0")]), BrowserPlace::Here("xdg-open"));
+            assert_eq!(screen(&[]), BrowserPlace::None);
         }
     }
 }

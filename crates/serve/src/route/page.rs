@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::QueryParams;
 use crate::answer::Refusal;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 use crate::server::AppState;
 use crate::{api, sign_in, ui};
 
@@ -32,7 +32,7 @@ pub(crate) struct LoginParams {
 /// Exchanges a code for a cookie. A browser that is logged in already is led to the page.
 pub(crate) async fn login(
     State(app): State<AppState>,
-    peer: Option<Extension<Arc<Peer>>>,
+    peer: Option<Extension<Arc<ConnectionPeer>>>,
     headers: HeaderMap,
     asked: Result<QueryParams<LoginParams>, Refusal>,
 ) -> Result<Response, Refusal> {
