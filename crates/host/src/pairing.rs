@@ -198,8 +198,10 @@ impl AgentProcess {
             && (self.arguments == other.arguments || is_soon && has_all())
     }
 
-    /// Whether its command line names a session: its id, the beginning of it, or its file.
-    fn names(&self, claim: &SessionClaim) -> bool {
+    /// Whether its command line names a session: its id, the beginning of it, or its file. What is
+    /// the whole id of one session is no beginning of another: Goose has `20260101_1` and
+    /// `20260101_12`.
+    fn names(&self, claim: &SessionClaim, ids: &BTreeSet<&str>) -> bool {
         let id = claim.key.1.as_str();
         let file = claim.file.as_deref().and_then(Path::to_str);
         self.arguments.iter().any(|word| {
@@ -207,7 +209,9 @@ impl AgentProcess {
                 Some((option, value)) if option.starts_with('-') => value,
                 _ => word.as_str(),
             };
-            let is_beginning = value.len() >= ID_LETTERS_MIN && id.starts_with(value);
+            let is_beginning = value.len() >= ID_LETTERS_MIN
+                && id.starts_with(value)
+                && (value == id || !ids.contains(value));
             id.len() >= ID_LETTERS_MIN && is_beginning || file.is_some_and(|file| file == value)
         })
     }
@@ -232,6 +236,8 @@ struct PairingGroup<'a> {
     processes: Vec<&'a AgentProcess>,
     /// Sessions without a named process.
     claims: Vec<&'a SessionClaim>,
+    /// The ids of all sessions of the agent.
+    ids: BTreeSet<&'a str>,
     /// The session of each process, by its place among the claims.
     holds: Vec<Option<usize>>,
     pairings: Vec<Option<Pairing>>,
@@ -240,6 +246,7 @@ struct PairingGroup<'a> {
 impl<'a> PairingGroup<'a> {
     fn new(provider: &'a str, scan: &'a AgentScan, claims: &'a [SessionClaim]) -> PairingGroup<'a> {
         let own = claims.iter().filter(|claim| claim.key.0 == provider);
+        let ids = own.clone().map(|claim| claim.key.1.as_str()).collect();
         let taken: BTreeSet<u32> = own.clone().filter_map(|claim| claim.named).collect();
         let all: Vec<&AgentProcess> =
             scan.processes.iter().filter(|process| process.program == provider).collect();
@@ -263,6 +270,7 @@ impl<'a> PairingGroup<'a> {
             taken: keys_of(true),
             processes,
             claims,
+            ids,
             holds,
             pairings,
         }
@@ -372,7 +380,8 @@ impl<'a> PairingGroup<'a> {
             _ => Some(None),
         };
         let all = 0..self.processes.len();
-        let naming = all.clone().filter(free).filter(|it| self.processes[*it].names(claim));
+        let naming =
+            all.clone().filter(free).filter(|it| self.processes[*it].names(claim, &self.ids));
         if let Some(naming) = only(naming.collect()) {
             return naming;
         }
@@ -446,7 +455,7 @@ impl<'a> PairingGroup<'a> {
     /// known.
     fn can_have(&self, place: usize, at: usize) -> Option<bool> {
         let (process, claim) = (self.processes[place], self.claims[at]);
-        if process.names(claim) {
+        if process.names(claim, &self.ids) {
             return Some(true);
         }
         if claim.has_exited {
@@ -469,7 +478,7 @@ impl<'a> PairingGroup<'a> {
     }
 
     fn is_resumed(&self, at: usize) -> bool {
-        self.processes.iter().any(|process| process.names(self.claims[at]))
+        self.processes.iter().any(|process| process.names(self.claims[at], &self.ids))
     }
 
     fn place_of(&self, key: ProcessKey) -> Option<usize> {
@@ -482,7 +491,7 @@ impl<'a> PairingGroup<'a> {
         self.pairings[at] = Some(Pairing::Open {
             process: process.key,
             started_at: process.started_at,
-            is_named: process.names(self.claims[at]),
+            is_named: process.names(self.claims[at], &self.ids),
         });
     }
 }

@@ -121,6 +121,9 @@ fn command_line_names_a_session() {
     check([named.clone(), process(2, 35, "/x", "")], both.clone(), ["open 1", "open 2"]);
     // It has begun another session since.
     check([named], both.clone(), ["left 1", "open 1"]);
+    // The id of one is the beginning of another.
+    let alike = [yesterday.clone(), session("aaaaaaaa-12", 12, 22, "/x")];
+    check([process(1, 30, "/y", "--resume aaaaaaaa-1")], alike, ["open 1", "gone"]);
     let exited = SessionClaim { has_exited: true, ..yesterday };
     check([process(1, 30, "/x", "resume aaaaaaaa-1")], [exited], ["open 1"]);
 }
