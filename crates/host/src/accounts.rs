@@ -1,36 +1,42 @@
 //! Whether other people have an account on this machine.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::process::geteuid;
 
-/// User ids of people. System services have lower ones, and the highest mean no user at all.
-#[cfg(target_os = "macos")]
-const PEOPLE: std::ops::Range<u32> = 501..60_000;
-#[cfg(not(target_os = "macos"))]
-const PEOPLE: std::ops::Range<u32> = 1_000..60_000;
+/// The lowest user id of a person. System services have lower ones.
+const FIRST_PERSON: u32 = if cfg!(target_os = "macos") { 501 } else { 1_000 };
+
+/// User ids that are given to services for a while, and those that mean no user at all.
+const NO_PEOPLE: [std::ops::RangeInclusive<u32>; 2] = [61_184..=65_535, u32::MAX..=u32::MAX];
 
 /// Where homes are. Accounts of a directory service are in no file, but have one.
 const HOMES: [&str; 2] = ["/home", "/Users"];
 
-/// Homes that are looked at. More of them belong to a machine that is shared in any case.
+/// Homes that are looked at. A machine with more of them counts as shared.
 const HOMES_MAX: usize = 256;
 
 /// Returns whether a person other than this program's user can log in here.
 pub fn has_other_people() -> bool {
     let own = geteuid().as_raw();
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    // Without the list it is not known, and the careful answer is that there are others.
+    let Ok(passwd) = fs::read_to_string("/etc/passwd") else { return true };
     lists_other_person(&passwd, own)
         || HOMES.iter().any(|folder| has_other_home(Path::new(folder), own))
 }
 
 fn has_other_home(folder: &Path, own: u32) -> bool {
-    let Ok(homes) = fs::read_dir(folder) else { return false };
-    homes.flatten().take(HOMES_MAX).any(|home| {
+    let homes = match fs::read_dir(folder) {
+        Ok(homes) => homes,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    let is_other = |home: fs::DirEntry| {
         home.metadata().is_ok_and(|home| home.is_dir() && is_other_person(home.uid(), own))
-    })
+    };
+    homes.flatten().enumerate().any(|(number, home)| number >= HOMES_MAX || is_other(home))
 }
 
 /// Reads the third and the last of the seven fields of each line: the id and the shell.
@@ -44,7 +50,7 @@ fn lists_other_person(passwd: &str, own: u32) -> bool {
 }
 
 fn is_other_person(uid: u32, own: u32) -> bool {
-    uid != own && PEOPLE.contains(&uid)
+    uid != own && uid >= FIRST_PERSON && !NO_PEOPLE.iter().any(|range| range.contains(&uid))
 }
 
 #[cfg(test)]
@@ -63,6 +69,7 @@ mod tests {
             (format!("{services}{own}{robot}"), 1_000, false),
             (format!("{services}{own}ann:x:1001:1001::/home/ann:/bin/zsh\n"), 1_000, true),
             (format!("{services}{own}"), 0, true),
+            (format!("{own}ann:x:200001:1::/home/CORP/ann:/bin/bash\n"), 1_000, true),
             ("torn:x\n::::::\n".to_owned(), 1_000, false),
         ] {
             assert_eq!(lists_other_person(&passwd, own_uid), has_others, "{passwd}");

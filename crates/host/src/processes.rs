@@ -82,7 +82,7 @@ pub enum Started<'a> {
 /// The processes of this machine.
 ///
 /// A scan of all processes is expensive, so it happens only when a session was written since the
-/// last one, and at most every few seconds.
+/// last one, and at most once a second.
 #[derive(Default)]
 pub struct Processes {
     last: RefCell<LastScan>,

@@ -543,9 +543,14 @@ impl StatusTracker {
         if let Some(target) = &mut known.target {
             target.was_listed |= evidence.registry.is_some() || evidence.lock.is_some();
         }
-        let verdict = verdict(&known.state, &evidence, now);
+        let mut verdict = verdict(&known.state, &evidence, now);
         let until = stands_until(&known.state, &evidence, now);
         let mut redactor = Redactor::new();
+        // Evidence names folders and files.
+        let passed_over = verdict.overruled.iter_mut().map(|overruled| &mut overruled.evidence);
+        for evidence in verdict.evidence.iter_mut().chain(passed_over) {
+            evidence.what = redactor.redact(&evidence.what).into_owned();
+        }
         let project = known.facts.about().project.as_deref().or(info.project.as_deref());
         let attention = attention(&known.state, &evidence, &verdict, now);
         let is_looping = attention.as_ref().is_some_and(|it| it.want == AttentionKind::Looping);

@@ -210,7 +210,8 @@ fn other_users_agents_never_count() {
         eprintln!("left out: only root can start a process of another user");
         return;
     }
-    let home = TempDir::new().unwrap();
+    // The folder for temporary files may be one that other users cannot enter.
+    let home = TempDir::new_in("/tmp").unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
     let lock = ".codex/thread-writer-locks/s1.lock";
     write(home.path(), lock, "");
