@@ -41,9 +41,10 @@ const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// What the first response of each start removes from a browser: scripts and data that another
-/// program may have stored there while it listened at the port. Preferences are with the daemon.
-const CLEARED: &str = "\"storage\"";
+/// What a sign-in, and the first response of each start, remove from a browser: scripts and data
+/// that another program may have stored there while it listened at the port. Preferences are with
+/// the daemon.
+pub(crate) const CLEARED: &str = "\"cache\", \"storage\"";
 
 /// The tokens, the logins of browsers, and the host names of the server.
 pub(crate) struct Auth {
@@ -62,19 +63,20 @@ pub(crate) struct Auth {
 /// What lets a request in.
 enum Admission {
     Token,
-    Browser(Visit),
+    Browser { visit: Visit, cookie: String },
 }
 
 impl Auth {
     /// Creates the state for a server at this address, whose page has this name.
     pub(crate) fn new(
         keys: Keys,
+        token: (String, TokenStamp),
         logins: Logins,
         name: &str,
         address: SocketAddr,
     ) -> Result<Auth, TokenError> {
         let port = address.port();
-        let token = RwLock::new(keys.load_token()?);
+        let token = RwLock::new(token);
         let export_token = RwLock::new(keys.export_token()?);
         let page = format!("{name}.localhost:{port}");
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
@@ -105,27 +107,32 @@ impl Auth {
         // If the file is gone or unreadable, a random token refuses all requests until there is a
         // new file.
         let fresh = self.keys.load_token().unwrap_or_else(|_| (random_secret(), known));
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         // Before the signal: clients that are cut off come back at once, and must find no old
         // credential that is still good.
-        self.logins().clear();
+        self.logins().clear(&fresh.0);
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         self.revoked.send_modify(|times| *times += 1);
     }
 
     /// Exchanges a code for a cookie.
-    pub(crate) fn exchange(&self, headers: &HeaderMap, code: &str) -> Option<HeaderValue> {
+    pub(crate) fn exchange(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&ConnectionPeer>,
+        code: &str,
+    ) -> Option<HeaderValue> {
         let now = SystemTime::now();
+        // A link stands in the list of processes while a browser is started with it.
+        let user = peer.map_or(PeerUser::Unknown, ConnectionPeer::user);
+        let is_stranger = matches!(user, PeerUser::Other(_) | PeerUser::Closing);
         // The host first, because taking a code uses it up.
-        if !self.is_for_page(headers) || !self.keys.take_code(code, now) {
+        if is_stranger || !self.is_for_page(headers) || !self.keys.take_code(code, now) {
             return None;
         }
         // A login that cannot be written down would end with the next start, and the browser would
         // show its cookie to any program that listens at the port until then.
         let cookie = self.logins().issue_cookie(now).ok()?;
-        let age = LOGIN_FOR.as_secs();
-        // Scripts cannot read it, and other sites cannot make the browser send it.
-        let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}");
-        HeaderValue::from_str(&header).ok()
+        cookie_header(&cookie)
     }
 
     /// Whether a browser may log in: at the name for browsers, and not on behalf of another site.
@@ -152,11 +159,12 @@ impl Auth {
         let access = match is_exporter || has_token(&self.token, headers) {
             true => Admission::Token,
             false => {
-                let visit = self.is_for_page(headers).then(|| self.find_login(headers, peer));
-                Admission::Browser(visit.flatten().ok_or_else(Refusal::unauthorized)?)
+                let found = self.is_for_page(headers).then(|| self.find_login(headers, peer));
+                let (visit, cookie) = found.flatten().ok_or_else(Refusal::unauthorized)?;
+                Admission::Browser { visit, cookie }
             }
         };
-        let is_page = matches!(access, Admission::Browser(_));
+        let is_page = matches!(access, Admission::Browser { .. });
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let host = text(header::HOST).unwrap_or("");
         // Of two `Host` headers a library could later use the one that was not checked.
@@ -193,9 +201,13 @@ impl Auth {
         if !is_shown || !sign_in::is_navigation(headers) {
             return None;
         }
-        Some(match self.is_for_page(headers) && sign_in::is_led_by_other_site(headers) {
-            true => sign_in::ask_again(request.uri()),
-            false => sign_in::respond(sign_in::Cause::NotSignedIn),
+        // Led by our own answer, a code would be taken that another site has sent.
+        let is_login = request.uri().path() == crate::route::LOGIN;
+        let is_led = sign_in::is_led_by_other_site(headers) && !is_login;
+        Some(match (self.is_for_page(headers), is_led) {
+            (true, true) => sign_in::ask_again(request.uri()),
+            (true, false) => sign_in::respond(sign_in::Cause::NotSignedIn),
+            (false, _) => sign_in::respond(sign_in::Cause::OtherAddress),
         })
     }
 
@@ -208,27 +220,35 @@ impl Auth {
         only_host(headers).is_some_and(|host| self.page.eq_ignore_ascii_case(host))
     }
 
-    /// Returns the visit that one of the cookies of a request allows.
+    /// Returns the visit that one of the cookies of a request allows, and that cookie.
     pub(crate) fn find_login(
         &self,
         headers: &HeaderMap,
         peer: Option<&ConnectionPeer>,
-    ) -> Option<Visit> {
+    ) -> Option<(Visit, String)> {
         let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
-        let mut cookies = pairs.filter(|(name, _)| name.trim() == COOKIE).peekable();
-        // Looked up only for a browser: it reads a table of the kernel.
-        cookies.peek()?;
+        let mut cookies = pairs.filter(|(name, _)| name.trim() == COOKIE);
+        // The user is looked up only for a known login: it takes a table of the kernel.
+        let (_, cookie) = cookies.find(|(_, cookie)| self.logins().has(cookie.trim()))?;
         let user = peer.map_or(PeerUser::Unknown, ConnectionPeer::user);
-        let (mut logins, now) = (self.logins(), SystemTime::now());
         // Browsers ignore the header in the answer to a WebSocket's first request.
         let can_clear = !headers.contains_key(header::UPGRADE);
-        cookies.find_map(|(_, cookie)| logins.admit(cookie.trim(), user, can_clear, now))
+        let visit = self.logins().admit(cookie.trim(), user, can_clear, SystemTime::now())?;
+        Some((visit, cookie.trim().to_owned()))
     }
 
     fn logins(&self) -> MutexGuard<'_, Logins> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The header that gives a browser its cookie. Scripts cannot read it, and other sites cannot make
+/// the browser send it.
+fn cookie_header(cookie: &str) -> Option<HeaderValue> {
+    let age = LOGIN_FOR.as_secs();
+    let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}");
+    HeaderValue::from_str(&header).ok()
 }
 
 /// Returns the host of a request that has exactly one `Host` header.
@@ -295,7 +315,12 @@ pub(crate) async fn guard_route(
             })
         }
     };
-    let is_return = matches!(admitted, Ok(Admission::Browser(Visit { is_return: true })));
+    let prolonged = match &admitted {
+        Ok(Admission::Browser { visit, cookie }) if visit.is_prolonged => cookie_header(cookie),
+        _ => None,
+    };
+    let is_return =
+        matches!(admitted, Ok(Admission::Browser { visit: Visit { is_return: true, .. }, .. }));
     let mut response = match admitted {
         Ok(_) => next.run(request).await,
         Err(refusal) => {
@@ -308,6 +333,9 @@ pub(crate) async fn guard_route(
             response
         }
     };
+    if let Some(cookie) = prolonged {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
     if is_return {
         response.headers_mut().insert("clear-site-data", HeaderValue::from_static(CLEARED));
     }

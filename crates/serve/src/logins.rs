@@ -36,6 +36,9 @@ const DIGEST_DIGITS: usize = 64;
 /// The logins of a journal.
 pub(crate) struct Logins {
     path: PathBuf,
+    /// The digest of the token that they belong to: a new token ends them, also while no daemon
+    /// runs.
+    token: String,
     /// In the order of their last use.
     known: VecDeque<StoredLogin>,
     /// Digests of cookies that were made, or seen and accepted, since the start.
@@ -52,14 +55,24 @@ struct StoredLogin {
 pub(crate) struct Visit {
     /// The browser comes for the first time since the start, with a login of an earlier one.
     pub(crate) is_return: bool,
+    /// The login is valid for longer from now on, and so is the cookie.
+    pub(crate) is_prolonged: bool,
 }
 
 impl Logins {
-    /// Loads the logins in a file. A line that cannot be parsed is no login.
-    pub(crate) fn load(path: PathBuf) -> Logins {
+    /// Loads the logins that belong to a token. A line that cannot be parsed is no login.
+    pub(crate) fn load(path: PathBuf, token: &str) -> Logins {
+        let token = digest_of(token);
         let text = fs::read_to_string(&path).unwrap_or_default();
-        let known = text.lines().filter_map(StoredLogin::parse).take(LOGINS_MAX).collect();
-        Logins { path, known, met: BTreeSet::new() }
+        let mut lines = text.lines();
+        let is_ours = lines.next() == Some(token.as_str());
+        let known = lines.filter(|_| is_ours).filter_map(StoredLogin::parse);
+        Logins { path, known: known.take(LOGINS_MAX).collect(), met: BTreeSet::new(), token }
+    }
+
+    /// Returns whether a cookie belongs to one of the logins.
+    pub(crate) fn has(&self, cookie: &str) -> bool {
+        self.place_of(&digest_of(cookie)).is_some()
     }
 
     /// Logs a browser in; returns its cookie.
@@ -77,8 +90,8 @@ impl Logins {
         Ok(cookie)
     }
 
-    /// Returns whether a browser with this cookie, of this user, may come in. A response that cannot
-    /// clear what the browser has stored is no visit to be noted.
+    /// Returns whether a browser with this cookie, of this user, may come in. The first response after
+    /// a start has to be one that can clear what the browser has stored.
     pub(crate) fn admit(
         &mut self,
         cookie: &str,
@@ -87,42 +100,50 @@ impl Logins {
         now: SystemTime,
     ) -> Option<Visit> {
         let (now, digest) = (since_epoch(now), digest_of(cookie));
-        // All are compared, so that the time does not reveal which one matched.
-        let found = self.known.iter().enumerate().fold(None, |found, (at, login)| {
-            if equals_secret(&login.digest, &digest) { Some(at) } else { found }
-        })?;
+        let found = self.place_of(&digest)?;
         let login = &self.known[found];
         let is_return = !self.met.contains(&digest);
         let is_allowed = match user {
             PeerUser::Own => true,
-            PeerUser::Other(_) => false,
+            PeerUser::Other(_) | PeerUser::Closing => false,
             // Without knowing the user, a login is not older than the daemon.
             PeerUser::Unknown => !is_return,
         };
-        if !is_allowed || now.saturating_sub(login.used_at) > LOGIN_FOR {
+        // A WebSocket alone would let a planted script go on that the next answer removes.
+        let is_cleared = can_clear || !is_return;
+        if !is_allowed || !is_cleared || now.saturating_sub(login.used_at) > LOGIN_FOR {
             return None;
         }
-        if can_clear {
-            self.met.insert(digest.clone());
-        }
-        if now.saturating_sub(login.used_at) > USE_EXACT_TO {
+        self.met.insert(digest.clone());
+        let is_prolonged = now.saturating_sub(login.used_at) > USE_EXACT_TO;
+        if is_prolonged {
             self.known.remove(found);
             self.known.push_back(StoredLogin { digest, used_at: now });
             // A failed write only makes the login end earlier.
             let _ = self.write();
         }
-        Some(Visit { is_return })
+        Some(Visit { is_return, is_prolonged })
     }
 
-    /// Ends all logins.
-    pub(crate) fn clear(&mut self) {
+    /// Ends all logins. Those that are made from now on belong to this token.
+    pub(crate) fn clear(&mut self, token: &str) {
+        self.token = digest_of(token);
         self.known.clear();
         self.met.clear();
+        // A file that stays behind belongs to another token, or its name to nothing any more.
         let _ = fs::remove_file(&self.path);
     }
 
+    /// All are compared, so that the time does not reveal which one matched.
+    fn place_of(&self, digest: &str) -> Option<usize> {
+        self.known.iter().enumerate().fold(None, |found, (at, login)| {
+            if equals_secret(&login.digest, digest) { Some(at) } else { found }
+        })
+    }
+
     fn write(&self) -> Result<(), TokenError> {
-        let lines: Vec<String> = self.known.iter().map(StoredLogin::file_line).collect();
+        let logins = self.known.iter().map(StoredLogin::file_line);
+        let lines: Vec<String> = std::iter::once(self.token.clone()).chain(logins).collect();
         write_private(&self.path, &lines.join("\n"))
     }
 }
@@ -151,8 +172,9 @@ fn since_epoch(time: SystemTime) -> Duration {
 mod tests {
     use super::*;
 
-    const FIRST: Visit = Visit { is_return: false };
-    const RETURN: Visit = Visit { is_return: true };
+    const FIRST: Visit = Visit { is_return: false, is_prolonged: false };
+    const RETURN: Visit = Visit { is_return: true, is_prolonged: false };
+    const TOKEN: &str = "a token";
 
     fn begin() -> (tempfile::TempDir, PathBuf, SystemTime) {
         let dir = tempfile::TempDir::new().unwrap();
@@ -163,19 +185,21 @@ mod tests {
     #[test]
     fn login_outlives_the_daemon_for_its_own_user() {
         let (_dir, path, now) = begin();
-        let mut logins = Logins::load(path.clone());
+        let mut logins = Logins::load(path.clone(), TOKEN);
         let cookie = logins.issue_cookie(now).unwrap();
         for user in [PeerUser::Own, PeerUser::Unknown] {
             assert_eq!(logins.admit(&cookie, user, true, now), Some(FIRST), "{user:?}");
         }
         assert_eq!(logins.admit(&cookie, PeerUser::Other(65_534), true, now), None);
         assert!(!fs::read_to_string(&path).unwrap().contains(&cookie));
-        let mut next = Logins::load(path);
-        for user in [PeerUser::Other(65_534), PeerUser::Unknown] {
+        let mut other = Logins::load(path.clone(), "another token");
+        assert_eq!(other.admit(&cookie, PeerUser::Own, true, now), None);
+        let mut next = Logins::load(path, TOKEN);
+        for user in [PeerUser::Other(65_534), PeerUser::Closing, PeerUser::Unknown] {
             assert_eq!(next.admit(&cookie, user, true, now), None, "{user:?}");
         }
-        for (can_clear, visit) in [(false, RETURN), (true, RETURN), (true, FIRST)] {
-            assert_eq!(next.admit(&cookie, PeerUser::Own, can_clear, now), Some(visit));
+        for (can_clear, visit) in [(false, None), (true, Some(RETURN)), (false, Some(FIRST))] {
+            assert_eq!(next.admit(&cookie, PeerUser::Own, can_clear, now), visit);
         }
         assert_eq!(next.admit("", PeerUser::Own, true, now), None);
     }
@@ -183,11 +207,12 @@ mod tests {
     #[test]
     fn login_ends_thirty_days_after_its_last_use() {
         let (_dir, path, now) = begin();
-        let cookie = Logins::load(path.clone()).issue_cookie(now).unwrap();
+        let cookie = Logins::load(path.clone(), TOKEN).issue_cookie(now).unwrap();
         let later = now + LOGIN_FOR;
         // Each daemon reads the file anew.
-        let admit =
-            |at| Logins::load(path.clone()).admit(&cookie, PeerUser::Own, true, at).is_some();
+        let admit = |at| {
+            Logins::load(path.clone(), TOKEN).admit(&cookie, PeerUser::Own, true, at).is_some()
+        };
         assert!(admit(later));
         assert!(admit(later + LOGIN_FOR));
         assert!(!admit(later + LOGIN_FOR + LOGIN_FOR + Duration::from_secs(1)));
@@ -196,15 +221,15 @@ mod tests {
     #[test]
     fn oldest_login_gives_way() {
         let (_dir, path, now) = begin();
-        let mut logins = Logins::load(path.clone());
+        let mut logins = Logins::load(path.clone(), TOKEN);
         let oldest = logins.issue_cookie(now).unwrap();
         let newest = (0..LOGINS_MAX).map(|_| logins.issue_cookie(now).unwrap()).last().unwrap();
-        let mut logins = Logins::load(path.clone());
+        let mut logins = Logins::load(path.clone(), TOKEN);
         assert_eq!(logins.known.len(), LOGINS_MAX);
         assert_eq!(logins.admit(&oldest, PeerUser::Own, true, now), None);
         assert_eq!(logins.admit(&newest, PeerUser::Own, true, now), Some(RETURN));
-        logins.clear();
+        logins.clear(TOKEN);
         assert_eq!(logins.admit(&newest, PeerUser::Own, true, now), None);
-        assert!(Logins::load(path).known.is_empty());
+        assert!(Logins::load(path, TOKEN).known.is_empty());
     }
 }

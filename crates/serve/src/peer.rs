@@ -21,6 +21,8 @@ pub(crate) enum PeerUser {
     /// The user of this program, or root, who can read the journal in any case.
     Own,
     Other(u32),
+    /// The client has closed its end, so that its user is not listed any more.
+    Closing,
     /// The system does not tell.
     Unknown,
 }
@@ -32,19 +34,28 @@ impl ConnectionPeer {
 
     pub(crate) fn user(&self) -> PeerUser {
         *self.user.get_or_init(|| {
-            sockets::find_user(|socket| {
-                socket.is_connected && socket.local == self.client && socket.remote == self.server
-            })
+            let found =
+                sockets::find(|socket| socket.local == self.client && socket.remote == self.server);
+            match found.first() {
+                Some(socket) if socket.is_connected => socket.user(),
+                Some(_) => PeerUser::Closing,
+                None => PeerUser::Unknown,
+            }
         })
     }
 }
 
-/// Returns who listens at an address that could not be bound.
-pub(crate) fn find_listener(address: SocketAddr) -> PeerUser {
-    sockets::find_user(|socket| {
-        let is_here = socket.local.ip() == address.ip() || socket.local.ip().is_unspecified();
-        socket.is_listening && is_here && socket.local.port() == address.port()
-    })
+/// Returns who listens at a port of this machine that could not be bound: another user if there is
+/// one.
+pub(crate) fn find_listener(port: u16) -> PeerUser {
+    let found = sockets::find(|socket| {
+        let ip = socket.local.ip();
+        let is_here = ip.is_loopback() || ip.is_unspecified();
+        socket.is_listening && is_here && socket.local.port() == port
+    });
+    let mut users = found.iter().map(|socket| socket.user());
+    let first = users.clone().next().unwrap_or(PeerUser::Unknown);
+    users.find(|user| matches!(user, PeerUser::Other(_))).unwrap_or(first)
 }
 
 #[cfg(target_os = "linux")]
@@ -67,21 +78,24 @@ mod sockets {
         uid: u32,
     }
 
-    pub(super) fn find_user(is_wanted: impl Fn(&SocketEntry) -> bool) -> PeerUser {
+    impl SocketEntry {
+        pub(super) fn user(&self) -> PeerUser {
+            match self.uid {
+                uid if uid == rustix::process::geteuid().as_raw() || uid == 0 => PeerUser::Own,
+                uid => PeerUser::Other(uid),
+            }
+        }
+    }
+
+    pub(super) fn find(is_wanted: impl Fn(&SocketEntry) -> bool) -> Vec<SocketEntry> {
+        let mut found = Vec::new();
         for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
             let Ok(file) = File::open(table) else { continue };
             let lines = BufReader::new(file).lines().map_while(Result::ok);
             // The first line has the headings, which are no socket.
-            let mut sockets = lines.filter_map(|line| parse_line(&line));
-            if let Some(socket) = sockets.find(|socket| is_wanted(socket)) {
-                let own = rustix::process::geteuid().as_raw();
-                return match socket.uid {
-                    uid if uid == own || uid == 0 => PeerUser::Own,
-                    uid => PeerUser::Other(uid),
-                };
-            }
+            found.extend(lines.filter_map(|line| parse_line(&line)).filter(&is_wanted));
         }
-        PeerUser::Unknown
+        found
     }
 
     /// Reads `0: 0100007F:10AB 0100007F:D2C4 01 00000000:00000000 00:00000000 00000000 1000 …`.
@@ -153,9 +167,15 @@ mod sockets {
         pub(super) is_listening: bool,
     }
 
+    impl SocketEntry {
+        pub(super) fn user(&self) -> PeerUser {
+            PeerUser::Unknown
+        }
+    }
+
     /// No table of sockets can be read here without `unsafe`.
-    pub(super) fn find_user(_is_wanted: impl Fn(&SocketEntry) -> bool) -> PeerUser {
-        PeerUser::Unknown
+    pub(super) fn find(_is_wanted: impl Fn(&SocketEntry) -> bool) -> Vec<SocketEntry> {
+        Vec::new()
     }
 }
 
@@ -170,13 +190,15 @@ mod tests {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let server = listener.local_addr().unwrap();
-            assert_eq!(find_listener(server), PeerUser::Own);
+            assert_eq!(find_listener(server.port()), PeerUser::Own);
             let client = TcpStream::connect(server).unwrap();
             let (_accepted, from) = listener.accept().unwrap();
             assert_eq!(ConnectionPeer::new(from, server).user(), PeerUser::Own);
             let (stranger, here) = (SocketAddr::new(from.ip(), 1), server);
             assert_eq!(ConnectionPeer::new(stranger, here).user(), PeerUser::Unknown);
-            drop(client);
+            let peer = ConnectionPeer::new(from, server);
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(peer.user(), PeerUser::Closing);
         }
     }
 }

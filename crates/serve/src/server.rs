@@ -131,9 +131,10 @@ impl HttpServer {
             return Err(OpenError::NotLoopback(listen));
         }
         let mut origin = PageOrigin::load(keys.origin_path());
-        let mut logins = Logins::load(keys.logins_path());
+        let token = keys.load_token()?;
+        let mut logins = Logins::load(keys.logins_path(), &token.0);
         if address_life == AddressLife::Start {
-            logins.clear();
+            logins.clear(&token.0);
             origin.rename();
         }
         let usual = SocketAddr::new(
@@ -141,19 +142,24 @@ impl HttpServer {
             origin.port().filter(|_| any_port).unwrap_or(listen.port()),
         );
         // First of all: the host names that are accepted and the address file contain the port.
-        let (address, listeners) = bind_listeners(usual, any_port)?;
-        let moved = find_move(origin.port(), usual, address);
+        let bound = bind_listeners(usual, any_port);
+        let moved =
+            find_move(origin.port(), usual, bound.as_ref().ok().map(|(address, _)| *address));
         match moved {
             // The usual port stays the one of the next start.
             Some(Moved::PortTaken { .. }) => {}
             Some(Moved::PortTakenByUser { port, .. }) => {
-                logins.clear();
+                logins.clear(&token.0);
                 origin.rename();
                 origin.keep(port)?;
             }
-            None => origin.keep(address.port())?,
+            None => {}
         }
-        let auth = Auth::new(keys.clone(), logins, origin.name(), address)?;
+        let (address, listeners) = bound?;
+        if moved.is_none() {
+            origin.keep(address.port())?;
+        }
+        let auth = Auth::new(keys.clone(), token, logins, origin.name(), address)?;
         // One thread passes the bytes of all connections on. Everything that computes or reads from
         // disk runs on blocking threads.
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -415,12 +421,14 @@ impl Drop for WatchGuard {
     }
 }
 
-/// Finds out why the server is not at the port of its last start.
-fn find_move(kept: Option<u16>, usual: SocketAddr, address: SocketAddr) -> Option<Moved> {
-    let port = kept.filter(|port| *port == usual.port() && *port != address.port())?;
-    Some(match find_listener(usual) {
+/// Finds out why the server is not at the port of its last start. Without an address it could not be
+/// bound at all.
+fn find_move(kept: Option<u16>, usual: SocketAddr, address: Option<SocketAddr>) -> Option<Moved> {
+    let bound = address.map(|address| address.port());
+    let port = kept.filter(|port| *port == usual.port() && Some(*port) != bound)?;
+    Some(match find_listener(port) {
         PeerUser::Other(uid) => Moved::PortTakenByUser { port, uid },
-        PeerUser::Own | PeerUser::Unknown => Moved::PortTaken { port },
+        PeerUser::Own | PeerUser::Closing | PeerUser::Unknown => Moved::PortTaken { port },
     })
 }
 

@@ -15,11 +15,14 @@ const DOCUMENT: &str = include_str!("sign_in.html");
 /// words about the link.
 const NONCE: &str = "NONCE";
 const ABOUT_LINK: &str = "ABOUT-LINK";
+const WHAT_FOLLOWS: &str = "WHAT-FOLLOWS";
 
 /// Why the page is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
     NotSignedIn,
+    /// The address is not the one of the page, so that no cookie counts here.
+    OtherAddress,
     /// A link of `hansard web` that is used up or too old.
     SpentLink,
 }
@@ -55,13 +58,20 @@ pub(crate) fn ask_again(uri: &Uri) -> Response {
 pub(crate) fn respond(cause: Cause) -> Response {
     let nonce = random_secret();
     let about_link = match cause {
-        Cause::NotSignedIn => "",
+        Cause::NotSignedIn | Cause::OtherAddress => "",
         Cause::SpentLink => {
             "<p>This link was used already, or it is older than a minute. Each link signs one \
              browser in.</p>"
         }
     };
-    let document = DOCUMENT.replace(NONCE, &nonce).replace(ABOUT_LINK, about_link);
+    let what_follows = match cause {
+        Cause::OtherAddress => "",
+        _ => " This page then goes on by itself.",
+    };
+    let document = DOCUMENT
+        .replace(NONCE, &nonce)
+        .replace(ABOUT_LINK, about_link)
+        .replace(WHAT_FOLLOWS, what_follows);
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; \
          connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; \

@@ -11,6 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Random bytes of a secret; written as twice as many digits.
@@ -107,6 +108,8 @@ impl Keys {
     pub fn renew(&self) -> Result<(), TokenError> {
         // Logins first: if a later write fails, they must not stay good.
         write_private(&self.logins_path(), "")?;
+        // A link that was printed before signs no browser in any more.
+        let _ = fs::remove_file(self.code_path());
         write_private(&self.token_path(), &random_secret())?;
         write_private(&self.export_token_path(), &random_secret())
     }
@@ -191,8 +194,11 @@ fn stamp_of_file(metadata: &fs::Metadata) -> TokenStamp {
 
 /// Writes a file that is whole or not there, and that only its owner can read.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), TokenError> {
-    // The process id keeps two processes that write at once from sharing a temporary file.
-    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+    // Processes and threads that write at once must not share a temporary file.
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!("{name}.{}-{number}.tmp", std::process::id()));
     let write = || -> io::Result<()> {
         // What a crash left behind. `create_new` then makes sure that the file has this mode.
         let _ = fs::remove_file(&beside);

@@ -34,7 +34,7 @@ export function isDark(): boolean {
 export async function loadPreferences(): Promise<void> {
   const all = await ask<Preferences>("/api/preferences").catch(() => null);
   if (all === null) return;
-  for (const [name, take] of choices) if (name in all) take(all[name]);
+  for (const [name, take] of choices) take(all[name]);
 }
 
 function kept<T>(name: string, otherwise: T, isOne: (value: unknown) => boolean): Signal<T> {
@@ -48,9 +48,23 @@ function kept<T>(name: string, otherwise: T, isOne: (value: unknown) => boolean)
   }
   /** What the daemon has, as far as it is known here. */
   let known: T = chosen.value;
+  let isSending = false;
+  const send = async () => {
+    if (isSending) return;
+    isSending = true;
+    // One at a time: an earlier answer must not count for a later choice.
+    while (chosen.peek() !== known) {
+      const value = chosen.peek();
+      const isKept = await change("/api/preferences", { [name]: value }).then(() => true, () => false);
+      if (!isKept) break;
+      known = value;
+    }
+    isSending = false;
+  };
   choices.set(name, (value) => {
-    // A choice that was just made, and is on its way to the daemon, is newer.
-    if (!isOne(value) || chosen.value !== known) return;
+    // A choice that the daemon does not have yet is newer than what it has.
+    if (chosen.peek() !== known) return void send();
+    if (!isOne(value)) return;
     known = value as T;
     chosen.value = known;
   });
@@ -61,11 +75,7 @@ function kept<T>(name: string, otherwise: T, isOne: (value: unknown) => boolean)
     } catch {
       // As above.
     }
-    if (value === known) return;
-    // Without an answer the browser's copy has it until the next start.
-    void change("/api/preferences", { [name]: value })
-      .then(() => (known = value))
-      .catch(() => null);
+    void send();
   });
   return chosen;
 }

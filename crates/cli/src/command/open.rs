@@ -24,6 +24,9 @@ const HISTORY_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is looked how far history is read.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// How long a program that opens the page may take to say that it cannot.
+const OPENED_WITHIN: Duration = Duration::from_secs(2);
+
 #[derive(Args)]
 pub(crate) struct OpenArgs {
     /// Without a command: print the address of the page, and do not open it
@@ -63,7 +66,7 @@ impl OpenArgs {
             BrowserPlace::Here(opener) if !self.no_open && open_address(opener, &link.login) => {}
             BrowserPlace::OverSsh { target } => {
                 let port = link.page.rsplit(':').next().unwrap_or_default();
-                output.line("on your own machine run this, then open the link:")?;
+                output.line("on your own machine run this, then open the link within a minute:")?;
                 output.line(format!("  ssh -N -L {port}:localhost:{port} {target}"))?;
                 output.line(format!("  {}", link.login))?;
             }
@@ -155,8 +158,18 @@ fn open_address(opener: &str, address: &str) -> bool {
     let quiet = || Stdio::null();
     let mut command = Command::new(opener);
     let command = command.arg(address).stdin(quiet()).stdout(quiet()).stderr(quiet());
-    // Waited for: it only hands the address over, and says whether it could.
-    command.status().is_ok_and(|status| status.success())
+    let Ok(mut child) = command.spawn() else { return false };
+    let (_open, never) = mpsc::sync_channel::<()>(0);
+    let begun = Instant::now();
+    // It hands the address over and says whether it could, or it is the browser itself.
+    while begun.elapsed() < OPENED_WITHIN {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) => _ = never.recv_timeout(LOOK_EVERY),
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::world;
 
 /// Print a link that signs a browser in to the web page, valid once and for a minute.
 ///
-/// The browser then stays signed in for 30 days after its last visit. The address of the page stays
-/// the same and can be bookmarked. Programs send the token instead, as `Authorization: Bearer
+/// The browser then stays signed in for 30 days after its last visit, and the address of the page can
+/// be bookmarked; where other people use the machine, both last until the next start. Programs send the token instead, as `Authorization: Bearer
 /// TOKEN`; --json names its file. Exit codes: 0 success, 1 failure or HTTP is disabled, 3 no daemon
 /// is running.
 #[derive(Args)]
@@ -58,7 +58,7 @@ impl WebArgs {
             }
             false => {
                 output.line(login)?;
-                output.note(format!("bookmark {page}; a browser stays signed in for 30 days"));
+                output.note(format!("once it is signed in, the page is at {page}"));
             }
         }
         output.flush()?;

@@ -56,7 +56,7 @@ impl PreferenceFile {
         let text = serde_json::to_vec(&all).map_err(|error| failed(&error))?;
         if text.len() > BYTES_MAX {
             let given = format!("{} bytes", text.len());
-            return Err(SourceError::Bad { given, expected: "a set of preferences of 16 KiB" });
+            return Err(SourceError::Bad { given, expected: "at most 16 KiB of preferences" });
         }
         write_durably(&self.folder, NAME, &text).map_err(|error| failed(&error))?;
         Ok(all)

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::QueryParams;
 use crate::answer::Refusal;
+use crate::auth::CLEARED;
 use crate::peer::ConnectionPeer;
 use crate::server::AppState;
 use crate::{api, sign_in, ui};
@@ -40,17 +41,18 @@ pub(crate) async fn login(
     let Ok(QueryParams(asked)) = asked else { return Err(Refusal::unauthorized()) };
     let onward = Redirect::to(sign_in::view_path(&asked.to));
     let is_navigation = sign_in::is_navigation(&headers);
+    let cleared = (HeaderName::from_static("clear-site-data"), HeaderValue::from_static(CLEARED));
     let entered = app.clone();
     let exchanging = app.query_short(move |_| {
         let auth = entered.auth();
-        let exchanged = auth.exchange(&headers, &asked.code);
         let peer = peer.as_ref().map(|Extension(peer)| peer.as_ref());
+        let exchanged = auth.exchange(&headers, peer, &asked.code);
         let is_in = exchanged.is_some() || auth.find_login(&headers, peer).is_some();
         is_in.then_some(exchanged).ok_or_else(Refusal::unauthorized)
     });
     match exchanging.await {
-        Ok(Some(cookie)) => Ok(([(header::SET_COOKIE, cookie)], onward).into_response()),
-        Ok(None) => Ok(onward.into_response()),
+        Ok(Some(cookie)) => Ok(([(header::SET_COOKIE, cookie)], [cleared], onward).into_response()),
+        Ok(None) => Ok(([cleared], onward).into_response()),
         Err(_) if is_navigation => Ok(sign_in::respond(sign_in::Cause::SpentLink)),
         Err(refusal) => Err(refusal),
     }
