@@ -589,5 +589,4 @@ test("a theme that was chosen stays", async () => {
   await page.getByLabel("Dark").check();
   await page.reload();
   assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), "rgb(21, 23, 28)");
-  assert.equal(await page.getByLabel("Play two soft notes").isChecked(), false, "nothing makes a sound until asked for");
 });
