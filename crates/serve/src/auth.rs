@@ -61,7 +61,7 @@ pub(crate) struct Auth {
 }
 
 /// What lets a request in.
-enum Admission {
+enum RequestAccess {
     Token,
     Browser { visit: Visit, cookie: String },
 }
@@ -137,11 +137,11 @@ impl Auth {
 
     /// Whether a browser may log in: at the name for browsers, and not on behalf of another site.
     /// Otherwise another page could log the user in with a code of its own (login CSRF).
-    fn admit_login(&self, headers: &HeaderMap) -> Result<Admission, Refusal> {
+    fn admit_login(&self, headers: &HeaderMap) -> Result<RequestAccess, Refusal> {
         let sent_by = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_wanted = matches!(sent_by, None | Some(b"none" | b"same-origin"));
         match is_wanted && self.is_for_page(headers) {
-            true => Ok(Admission::Token),
+            true => Ok(RequestAccess::Token),
             false => Err(Refusal::unauthorized()),
         }
     }
@@ -152,19 +152,19 @@ impl Auth {
         path: &str,
         headers: &HeaderMap,
         peer: Option<&ConnectionPeer>,
-    ) -> Result<Admission, Refusal> {
+    ) -> Result<RequestAccess, Refusal> {
         let is_exporter =
             path.starts_with(crate::route::EXPORTS) && has_token(&self.export_token, headers);
         // Without a token it can only be a page, which needs its cookie at its own host name.
         let access = match is_exporter || has_token(&self.token, headers) {
-            true => Admission::Token,
+            true => RequestAccess::Token,
             false => {
                 let found = self.is_for_page(headers).then(|| self.find_login(headers, peer));
                 let (visit, cookie) = found.flatten().ok_or_else(Refusal::unauthorized)?;
-                Admission::Browser { visit, cookie }
+                RequestAccess::Browser { visit, cookie }
             }
         };
-        let is_page = matches!(access, Admission::Browser { .. });
+        let is_page = matches!(access, RequestAccess::Browser { .. });
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let host = text(header::HOST).unwrap_or("");
         // Of two `Host` headers a library could later use the one that was not checked.
@@ -316,11 +316,11 @@ pub(crate) async fn guard_route(
         }
     };
     let prolonged = match &admitted {
-        Ok(Admission::Browser { visit, cookie }) if visit.is_prolonged => cookie_header(cookie),
+        Ok(RequestAccess::Browser { visit, cookie }) if visit.is_prolonged => cookie_header(cookie),
         _ => None,
     };
     let is_return =
-        matches!(admitted, Ok(Admission::Browser { visit: Visit { is_return: true, .. }, .. }));
+        matches!(admitted, Ok(RequestAccess::Browser { visit: Visit { is_return: true, .. }, .. }));
     let mut response = match admitted {
         Ok(_) => next.run(request).await,
         Err(refusal) => {
