@@ -88,9 +88,9 @@ impl Account {
             let mut seq = 0;
             for event in journal.events(id, Selection::all().strict()).unwrap() {
                 seq += 1;
-                assert_eq!(event.unwrap().seq, seq, "{id}");
+                assert_eq!(event.unwrap().seq, seq, "{id} has no gap");
             }
-            assert_eq!(seq, *tail, "{id}");
+            assert_eq!(seq, *tail, "{id} has as many events as were looked at");
         }
         for check in journal.doctor(false, Time::from_millis(2_000_000_000_000)).unwrap() {
             assert!(check.ok, "{check:?}");
