@@ -13,7 +13,7 @@ use hooks::HookInstallError;
 use ingest::IngestError;
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use segments::{DreamError, SegmentError};
-use session::{BundleError, SessionError};
+use session::{BundleError, EventLinesError, SessionError};
 
 use crate::output::escape_controls;
 
@@ -416,6 +416,29 @@ impl From<SessionError> for CliError {
             _ => "session",
         };
         CliError::from_error(kind, &error)
+    }
+}
+
+impl From<daemon::ImportError> for CliError {
+    fn from(error: daemon::ImportError) -> CliError {
+        match error {
+            daemon::ImportError::Bundle(error) => error.into(),
+            daemon::ImportError::Events(error) => error.into(),
+            daemon::ImportError::Read(error) => error.into(),
+            daemon::ImportError::Segment(error) => error.into(),
+        }
+    }
+}
+
+impl From<EventLinesError> for CliError {
+    fn from(error: EventLinesError) -> CliError {
+        match error {
+            EventLinesError::Session(error) => error.into(),
+            EventLinesError::Io(error) => error.into(),
+            // The message has its cause, which would otherwise be printed a second time.
+            EventLinesError::BadLine { .. } => CliError::new("bad_line", error.to_string())
+                .hint("docs/reference/events.md shows what an event looks like"),
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl HistoryImport {
 }
 
 /// Adds a file of a segment to an account.
-pub fn note_segment_output(
+pub(crate) fn note_segment_output(
     import: &mut Import,
     key: &SegmentKey,
     output: SegmentOutput,

@@ -14,6 +14,7 @@ mod log; // the daemon's own log
 mod publish; // events as messages on the bus: live, replayed and on request
 mod capture_thread; // catches up with history, then records as agents write
 mod history_import; // the account of history, shared by `capture` and `chain`
+mod record_import; // bundles, event lines and the sample, into the journal
 mod chain_thread; // runs the chain of segments, handlers and dreams
 mod status; // what each session is doing and asks for
 mod notify; // notifications about sessions that need the user
@@ -30,9 +31,11 @@ pub use chain_thread::ChainThreadError;
 pub use daemon::{Daemon, DaemonConfig, DaemonHandle, ExitError, StartDaemonError};
 pub use delete::{DeleteError, delete};
 pub use health::Condition;
-pub use history_import::note_segment_output;
 pub use instance::{InstanceError, RunningDaemon, socket};
 pub use log::{Echo, LogFilter, LogFilterError};
 pub use publish::RequestsError;
+pub use record_import::{
+    ImportError, ImportFormat, ImportProgress, RecordImport, SAMPLE, SAMPLE_NAME,
+};
 pub use settings::{Settings, SettingsError, Switches};
 pub use status::{ApprovalFilter, FROM_TRANSCRIPT, SessionStatus, StatusTracker, approvals};

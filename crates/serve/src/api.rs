@@ -86,6 +86,7 @@ fn described() -> OpenApiRouter<AppState> {
         .routes(routes!(route::overview::facets))
         .routes(routes!(route::overview::family))
         .routes(routes!(route::overview::capture))
+        .routes(routes!(route::sample::import_sample))
         .routes(routes!(route::document::export))
         .routes(routes!(route::document::handoff))
         .routes(routes!(route::document::resume))

@@ -10,6 +10,7 @@ pub(crate) mod artifact; // bodies that events refer to
 pub(crate) mod live; // streams and sockets
 pub(crate) mod telemetry; // what agents export
 pub(crate) mod preferences; // what the user chose in the page
+pub(crate) mod sample; // sessions that come with the program
 pub(crate) mod page; // what a browser meets first
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::{
     Adapter, Approval, Facets, Happening, Health, Page, Preferences, RecentActivity, Resume,
-    SearchReply, Session, Status, Usage, WorkReport,
+    SampleImport, SearchReply, Session, Status, Usage, WorkReport,
 };
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
@@ -65,6 +65,8 @@ pub trait Sources: Send + Sync + 'static {
         encoding: OtlpEncoding,
         body: &[u8],
     ) -> Result<(), SourceError>;
+    /// Imports the sessions that come with the program. Doing it again changes nothing.
+    fn import_sample(&self) -> Result<SampleImport, SourceError>;
     /// What the user chose in the page.
     fn preferences(&self) -> Result<Preferences, SourceError>;
     /// Changes some of it and returns all of it.

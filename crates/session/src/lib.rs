@@ -57,6 +57,7 @@ mod saved; // the folded state beside the log
 mod fork; // new sessions that inherit events
 mod mirror; // a live copy in another journal
 mod bundle; // export to a file, and import
+mod event_lines; // events as JSON lines, taken in
 mod requests; // approvals, waits and questions
 mod tools; // the start of a tool
 mod artifacts; // artifacts and their bodies
@@ -99,6 +100,7 @@ pub use builder::ViewBuilder;
 pub use bundle::{BUNDLE_FORMAT, BundleError, Extent, Imported, export, export_redacted, import};
 pub use child::{ChildSpec, SpawnedChild};
 pub use error::SessionError;
+pub use event_lines::{EventLinesError, import_events};
 pub use folded::Reduction;
 pub use fork::{ForkOptions, fork};
 pub use host::{Host, Stamps};

@@ -21,6 +21,7 @@ mod facets; // what there is to choose from
 mod capture; // how it stands with each agent
 mod resume; // how to go on with a session
 mod health; // how the daemon does
+mod sample; // what importing the sample did
 mod preferences; // what the user chose in the page
 mod failure; // the words of a failure
 
@@ -37,6 +38,7 @@ pub use place::health_dir;
 pub use preferences::Preferences;
 pub use recent::{EventGlance, RecentActivity, RecentMessage, RecentTurn};
 pub use resume::Resume;
+pub use sample::SampleImport;
 pub use search::{Hit, SearchReply};
 pub use session::{Files, Session, SessionCounts, SessionMessage, TokenCounts, Turn};
 pub use status::{Attention, Evidence, Overruled, Status, StatusChange, StatusSummary};

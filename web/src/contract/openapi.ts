@@ -175,6 +175,23 @@ export interface paths {
         patch: operations["change_preferences"];
         trace?: never;
     };
+    "/api/sample": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Imports three recorded sessions that come with the program; doing it again changes nothing */
+        post: operations["import_sample"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/search": {
         parameters: {
             query?: never;
@@ -1005,6 +1022,21 @@ export interface components {
             seq: number;
             text: string;
         };
+        /** @description The three recorded sessions that come with the program, now in the journal. */
+        SampleImport: {
+            /**
+             * Format: int64
+             * @description Events that were there before.
+             */
+            already_recorded: number;
+            /**
+             * Format: int64
+             * @description Events that are new.
+             */
+            events: number;
+            /** Format: int64 */
+            sessions: number;
+        };
         /** @description A session. What no adapter has told yet is `null`. */
         Session: {
             agent_version?: string | null;
@@ -1721,6 +1753,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Preferences"];
+                };
+            };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    import_sample: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleImport"];
                 };
             };
             /** @description It makes no sense */

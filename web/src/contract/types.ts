@@ -8,6 +8,7 @@ type Schemas = components["schemas"];
 export type Session = Schemas["Session"];
 export type Turn = Schemas["Turn"];
 export type Preferences = Schemas["Preferences"];
+export type SampleImport = Schemas["SampleImport"];
 export type Status = Schemas["Status"];
 export type Evidence = Schemas["Evidence"];
 export type Approval = Schemas["Approval"];

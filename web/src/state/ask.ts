@@ -35,6 +35,11 @@ export async function change<T>(path: string, changes: object): Promise<T> {
   return (await answer.json()) as T;
 }
 
+/** Has the daemon do something, and reads what came of it. */
+export async function post<T>(path: string): Promise<T> {
+  return (await (await fetched(path, {}, { method: "POST" })).json()) as T;
+}
+
 /** The address of an answer, for links. */
 export function address(path: string, parameters: Parameters = {}): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");

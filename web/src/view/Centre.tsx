@@ -3,15 +3,16 @@
 import { computed, signal, useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Session, Status } from "../contract/types";
+import type { Health, Session, Status } from "../contract/types";
 import { Age } from "../parts/Age";
-import { Empty } from "../parts/Asked";
+import { Empty, useAsked } from "../parts/Asked";
 import { Asking } from "../parts/Asking";
 import { AgentChoice, ProjectChoice } from "../parts/Choices";
 import { Money } from "../parts/Money";
 import { SessionCells } from "../parts/SessionCells";
 import { StatusMark } from "../parts/StatusMark";
 import { approvalsOf } from "../state/approvals";
+import { ask } from "../state/ask";
 import { connection } from "../state/connection";
 import { childrenOf, factsOf, lookAtFacts } from "../state/facts";
 import { place, sessionPlace, setParameter } from "../state/place";
@@ -20,6 +21,7 @@ import { isSameList, steady } from "../state/steady";
 import { count, projectName, several } from "../text/format";
 import { oneLine } from "../text/plain";
 import { runsTests } from "../text/tests";
+import { Welcome } from "./Welcome";
 
 interface Group {
   name: string;
@@ -91,6 +93,10 @@ export function Centre() {
   const groups = grouped.value;
   const isEmpty = groups.every(({ ids }) => ids.length === 0);
   const hasAny = total.value > 0;
+  // Asked only if no session was active lately: there may be none at all.
+  const isQuiet = isLoaded.value && !hasAny;
+  const health = useAsked(isQuiet ? "health" : null, (signal) => ask<Health>("/api/health", {}, signal));
+  if (isQuiet && health.value?.sessions === 0) return <FirstVisit />;
   return (
     <section class="page centre">
       <header class="page-head">
@@ -102,12 +108,24 @@ export function Centre() {
       </header>
       <Filters />
       {groups.map(({ group, ids }) => ids.length > 0 && <GroupView key={group.name} group={group} ids={ids} />)}
-      {isEmpty && isLoaded.value && (
+      {isEmpty && isLoaded.value && !(isQuiet && health.isAsking) && (
         <Empty title={hasAny ? "No session is like that now" : "No session was active today"}>
           {hasAny ? "Take a filter away to see the others." : "As soon as an agent works on this machine, it is here. What was before is under Sessions."}
         </Empty>
       )}
       {isEmpty && !isLoaded.value && connection.value.state !== "gone" && <Empty title="Looking…" />}
+    </section>
+  );
+}
+
+function FirstVisit() {
+  return (
+    <section class="page centre">
+      <header class="page-head">
+        <h1>Welcome to Hansard</h1>
+        <p class="minor">the record of every AI coding session on this machine</p>
+      </header>
+      <Welcome />
     </section>
   );
 }

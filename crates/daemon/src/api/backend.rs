@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,9 @@ use crate::answers;
 use crate::health::{Condition, Health};
 use crate::journal_handle::JournalHandle;
 use crate::log::part;
+use crate::record_import::import_sample;
 use crate::status::{ApprovalFilter, BoardWatch, StatusService, approvals};
+use session::Imported;
 use views::ViewCache;
 
 /// What the HTTP server answers from: the journal, caches of its views, and the state of the
@@ -248,6 +251,16 @@ impl Sources for ApiBackend {
     fn picture(&self, id: &str, seq: u64, number: usize) -> Result<Option<Vec<u8>>, SourceError> {
         let journal = self.journal();
         Ok(picture(&journal, &journal.resolve(id)?.id, seq, number)?)
+    }
+
+    fn import_sample(&self) -> Result<wire::SampleImport, SourceError> {
+        let journal = self.journal();
+        let folder = journal.dir().map(Path::to_owned).unwrap_or_default();
+        let Imported { sessions, events, already_recorded, .. } =
+            import_sample(&journal, &folder, (self.clock)()).map_err(|error| {
+                SourceError::Other(format!("the sample was not imported: {error}"))
+            })?;
+        Ok(wire::SampleImport { sessions, events, already_recorded })
     }
 
     fn preferences(&self) -> Result<wire::Preferences, SourceError> {

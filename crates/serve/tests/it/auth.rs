@@ -424,6 +424,18 @@ fn preferences_belong_to_the_signed_in() {
 }
 
 #[test]
+fn sample_is_imported_for_the_signed_in_only() {
+    let house = House::open();
+    let (page, cookie) = (format!("Host: {}", house.page()), house.cookie());
+    let own = format!("Origin: http://{}", house.page());
+    let request = "POST /api/sample HTTP/1.1";
+    let foreign = [page.as_str(), &cookie, "Origin: http://evil.example"];
+    assert_eq!(house.ask(request, &foreign).kind(), "foreign_origin");
+    assert_eq!(house.ask(request, &[&page, &own]).status, 401);
+    assert_eq!(house.ask(request, &[&page, &cookie, &own]).status, 200);
+}
+
+#[test]
 fn all_loopback_addresses_are_bound() {
     let house = House::open();
     for ip in ["127.0.0.1", "::1"] {

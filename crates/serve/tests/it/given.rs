@@ -516,6 +516,10 @@ impl Sources for Made {
         }
     }
 
+    fn import_sample(&self) -> Result<wire::SampleImport, SourceError> {
+        Ok(wire::SampleImport { sessions: 3, events: 35, already_recorded: 0 })
+    }
+
     fn preferences(&self) -> Result<wire::Preferences, SourceError> {
         Ok(self.preferences.lock().unwrap().clone())
     }
