@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 mod open; // without a command
+mod found; // what there is on this machine, in a few lines
 mod up;
 mod down;
 mod web;
@@ -83,7 +84,7 @@ impl Hansard {
 }
 
 /// Options of every command.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct Global {
     /// Folder of the journal [default: the platform's data folder + hansard]
     #[arg(long, global = true, env = "HANSARD_JOURNAL", value_name = "DIR")]

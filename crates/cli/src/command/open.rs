@@ -1,28 +1,17 @@
 //! `hansard` alone, on a terminal: the way in. It starts the daemon if none runs, waits until
 //! history is read, says what was found, and opens the page.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use daemon::{Condition, RunningDaemon};
-use hooks::{HookInstall, agents_with_hooks};
-use wire::Facets;
+use daemon::RunningDaemon;
 
-use super::hooks::hook_command;
+use super::found::{LOOK_EVERY, print_machine};
 use super::{CommandResult, Completion, Global, up, web};
-use crate::error::CliError;
 use crate::output::CliOutput;
-use crate::statuses::{Statuses, needs_user};
 use crate::world;
-
-/// How long history is waited for. A longer one is read on beside the open page.
-const HISTORY_WITHIN: Duration = Duration::from_secs(20);
-
-/// How often it is looked how far history is read.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long a program that opens the page may take to say that it cannot.
 const OPENED_WITHIN: Duration = Duration::from_secs(2);
@@ -52,14 +41,7 @@ impl OpenArgs {
         if RunningDaemon::find(&folder).is_none() {
             up::start_in_background(global, output)?;
         }
-        wait_for_history(&folder, output);
-        let journal = world::journal_to_read(global, output)?;
-        let needing =
-            Statuses::open(&journal)?.recent()?.iter().filter(|it| needs_user(it)).count();
-        output.line(describe_sessions(&daemon::facets(&journal)?, needing))?;
-        if let Some(line) = describe_hooks(global, &folder)? {
-            output.line(line)?;
-        }
+        print_machine(global, output)?;
         let link = web::make_link(global)?;
         output.line(format!("the page: {}", link.page))?;
         match find_browser(|name| std::env::var(name).ok()) {
@@ -75,67 +57,6 @@ impl OpenArgs {
         output.flush()?;
         Ok(Completion::Success)
     }
-}
-
-/// Shows how far the daemon is, until it has read what agents wrote before.
-fn wait_for_history(folder: &Path, output: &mut CliOutput) {
-    let (_open, never) = mpsc::sync_channel::<()>(0);
-    let begun = Instant::now();
-    while let Some(condition) = Condition::load(folder) {
-        // Before the first look at the files the daemon names no backlog.
-        let is_reading = condition.parts.get("capture").is_none_or(|it| it == "catching_up");
-        if !is_reading {
-            return;
-        }
-        if begun.elapsed() > HISTORY_WITHIN {
-            let left = condition.backlog.map_or_else(String::new, |backlog| format!(": {backlog}"));
-            return output.note(format!("history is read on in the background{left}"));
-        }
-        output.progress(|| match condition.backlog {
-            Some(backlog) => backlog.to_string(),
-            None => "looking for sessions".to_owned(),
-        });
-        let _ = never.recv_timeout(LOOK_EVERY);
-    }
-}
-
-fn describe_sessions(found: &Facets, needing: usize) -> String {
-    let sessions: u64 = found.providers.iter().map(|agent| agent.sessions).sum();
-    let needs = match needing {
-        0 => "none needs you".to_owned(),
-        1 => "1 needs you".to_owned(),
-        many => format!("{many} need you"),
-    };
-    match (sessions, found.providers.len()) {
-        (0, _) => "no sessions yet: start an agent, and its session appears here".to_owned(),
-        (1, _) => format!("1 session; {needs}"),
-        (many, 1) => format!("{many} sessions of {}; {needs}", found.providers[0].name),
-        (many, agents) => format!("{many} sessions of {agents} agents; {needs}"),
-    }
-}
-
-/// Says which agents on this machine have no hooks, and what to run.
-fn describe_hooks(global: &Global, folder: &Path) -> Result<Option<String>, CliError> {
-    let environment = world::environment(None)?;
-    let command = hook_command(global)?;
-    let install = HookInstall {
-        environment: &environment,
-        journal: folder,
-        command,
-        project: None,
-        now: world::now(),
-    };
-    let statuses = agents_with_hooks().filter_map(|agent| install.status(agent));
-    let without: Vec<&str> = statuses
-        .filter(|status| status.is_present && status.events.is_empty())
-        .map(|status| status.agent)
-        .collect();
-    let line = format!(
-        "without hooks, approvals are seen late or not at all; to install them: hansard hooks \
-         install {}",
-        without.join(" ")
-    );
-    Ok((!without.is_empty()).then_some(line))
 }
 
 fn find_browser(variable: impl Fn(&str) -> Option<String>) -> BrowserPlace {
@@ -174,28 +95,7 @@ fn open_address(opener: &str, address: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wire::Facet;
-
     use super::*;
-
-    #[test]
-    fn what_was_found_is_one_line() {
-        let found = |agents: &[(&str, u64)]| {
-            let facet = |(name, sessions): &(&str, u64)| Facet {
-                name: (*name).into(),
-                sessions: *sessions,
-            };
-            Facets { providers: agents.iter().map(facet).collect(), projects: Vec::new() }
-        };
-        for (agents, needing, line) in [
-            (vec![("claude", 1)], 1, "1 session; 1 needs you"),
-            (vec![("claude", 12)], 0, "12 sessions of claude; none needs you"),
-            (vec![("claude", 180), ("codex", 3)], 4, "183 sessions of 2 agents; 4 need you"),
-        ] {
-            assert_eq!(describe_sessions(&found(&agents), needing), line);
-        }
-        assert!(describe_sessions(&found(&[]), 0).starts_with("no sessions yet"));
-    }
 
     #[test]
     fn page_opens_where_the_user_sits() {

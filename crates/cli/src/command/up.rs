@@ -11,8 +11,9 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{CommandResult, Completion, Global};
-use crate::output::CliOutput;
+use super::found::{describe_machine, print_machine};
+use super::{CommandResult, Completion, Global, web};
+use crate::output::{CliOutput, StderrLog, is_on_terminal};
 use crate::world;
 
 /// Start the daemon: record agents as they write, and publish events on the bus.
@@ -56,7 +57,16 @@ impl UpArgs {
             return install::uninstall(output);
         }
         if self.detach {
-            return detach::start_daemon(self.home.as_deref(), global, output);
+            detach::start_daemon(self.home.as_deref(), global, output)?;
+            if !output.json() {
+                print_machine(global, output)?;
+                // Without HTTP there is no page.
+                if let Ok(page) = web::page_address(global) {
+                    output.line(format!("the page: {page}; `hansard` opens it"))?;
+                }
+                output.flush()?;
+            }
+            return Ok(Completion::Success);
         }
         // Absolute, so that the printed paths hold in any folder.
         let journal = std::path::absolute(world::journal_folder(global)?)?;
@@ -83,6 +93,9 @@ impl UpArgs {
                 ready.socket.display()
             ))?,
         }
+        if !output.json() && is_on_terminal() {
+            say_what_was_found(global.clone(), log);
+        }
         // The caller may have closed stdout; the daemon goes on.
         let _ = output.flush();
         let ended = daemon.run();
@@ -91,6 +104,20 @@ impl UpArgs {
         ended?;
         Ok(Completion::Success)
     }
+}
+
+/// Says on the terminal what there is and where the page is, once the daemon has read history. The
+/// daemon's own thread does not wait for it.
+fn say_what_was_found(global: Global, log: StderrLog) {
+    std::thread::spawn(move || {
+        // The daemon runs on without these lines, and says itself what it cannot do.
+        for line in describe_machine(&global, &mut |_| ()).unwrap_or_default() {
+            log.say(line);
+        }
+        if let Ok(page) = web::page_address(&global) {
+            log.say(format!("the page: {page}; `hansard` opens it"));
+        }
+    });
 }
 
 /// Starts the daemon in the background and says so.

@@ -66,13 +66,18 @@ impl WebArgs {
     }
 }
 
-/// Makes a link that signs one browser in.
-pub(super) fn make_link(global: &Global) -> Result<WebLink, CliError> {
+/// Returns the address of the page, which a browser that is signed in can open.
+pub(super) fn page_address(global: &Global) -> Result<String, CliError> {
     // Its files stay behind after a crash and would name a server that is gone.
     world::find_daemon(global)?;
+    read_published(&daemon::keys(&world::journal_folder(global)?).page_path())
+}
+
+/// Makes a link that signs one browser in.
+pub(super) fn make_link(global: &Global) -> Result<WebLink, CliError> {
+    let page = page_address(global)?;
     let keys = daemon::keys(&world::journal_folder(global)?);
     let address = read_published(&keys.address_path())?;
-    let page = read_published(&keys.page_path())?;
     let login = format!("{page}/login?code={}", keys.make_code()?);
     Ok(WebLink { address, page, login })
 }

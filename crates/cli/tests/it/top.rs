@@ -182,13 +182,34 @@ fn session(provider: &str, number: i64, asked: &str) -> String {
     text
 }
 
-#[test]
-fn program_alone_is_the_way_in() {
+/// A machine on which Claude Code has worked once.
+fn with_claude_session() -> World {
     let world = empty();
     let project = world.home().join(".claude/projects/-home-dev-app");
     std::fs::create_dir_all(&project).unwrap();
     let line = r#"{"type":"user","uuid":"u","sessionId":"s","cwd":"/home/dev/app","timestamp":"2026-11-15T10:00:00Z","message":{"role":"user","content":"go"}}"#;
     std::fs::write(project.join("s.jsonl"), format!("{line}\n")).unwrap();
+    world
+}
+
+#[test]
+fn up_says_what_was_found() {
+    let world = with_claude_session();
+    let words = ["1 session; none needs you", "hooks install claude", "the page: http://"];
+    // In the foreground a person sees it; a service manager has no terminal and gets none of it.
+    let line = Terminal::line_for(&world, &["up"]);
+    let terminal = Terminal::with_line(world.home().join("tmux"), 200, 20, &line);
+    terminal.with(&words);
+    assert_eq!(world.run(&["down"]).code, Some(0));
+    let said = world.run(&["up", "--detach"]);
+    let is_said = words.iter().all(|words| said.stdout.contains(words));
+    assert!(is_said, "{said}");
+    assert_eq!(world.run(&["down"]).code, Some(0));
+}
+
+#[test]
+fn program_alone_is_the_way_in() {
+    let world = with_claude_session();
     // Wide enough for the link on one line; `cat` keeps the screen when the program has ended.
     let line = format!("{}; cat", Terminal::line_for(&world, &["--no-open"]));
     let terminal = Terminal::with_line(world.home().join("tmux"), 200, 20, &line);

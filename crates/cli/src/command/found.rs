@@ -1,0 +1,135 @@
+//! What there is on this machine, in a few lines: for `hansard` alone and for `up`.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use daemon::Condition;
+use hooks::{HookInstall, agents_with_hooks};
+use journal::Journal;
+use wire::Facets;
+
+use super::Global;
+use super::hooks::hook_command;
+use crate::error::CliError;
+use crate::output::CliOutput;
+use crate::statuses::{Statuses, needs_user};
+use crate::world;
+
+/// How long history is waited for. A longer one is read on beside the open page.
+const HISTORY_WITHIN: Duration = Duration::from_secs(20);
+
+/// How often it is looked how far something is.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Prints what there is, with progress before it.
+pub(super) fn print_machine(global: &Global, output: &mut CliOutput) -> Result<(), CliError> {
+    let lines = describe_machine(global, &mut |progress| output.progress(|| progress.to_owned()))?;
+    lines.into_iter().try_for_each(|line| output.line(line))
+}
+
+/// Waits until the daemon has read history, then says how many sessions there are, how many need
+/// the user, and which agents lack hooks.
+pub(super) fn describe_machine(
+    global: &Global,
+    tell_progress: &mut dyn FnMut(&str),
+) -> Result<Vec<String>, CliError> {
+    let folder = std::path::absolute(world::journal_folder(global)?)?;
+    let progress = wait_for_history(&folder, tell_progress);
+    let journal = Journal::open(&folder, &world::read_only())?;
+    let needing = Statuses::open(&journal)?.recent()?.iter().filter(|it| needs_user(it)).count();
+    let mut lines = Vec::new();
+    lines.extend(progress.map(|far| format!("history is read on in the background: {far}")));
+    lines.push(describe_sessions(&daemon::facets(&journal)?, needing));
+    lines.extend(describe_hooks(global, &folder)?);
+    Ok(lines)
+}
+
+/// Waits until the daemon has read what agents wrote before, and tells how far it is. Returns how
+/// far it got if that takes too long.
+fn wait_for_history(folder: &Path, tell: &mut dyn FnMut(&str)) -> Option<String> {
+    let (_open, never) = mpsc::sync_channel::<()>(0);
+    let begun = Instant::now();
+    while let Some(condition) = Condition::load(folder) {
+        // Before the first look at the files the daemon names no backlog.
+        let is_reading = condition.parts.get("capture").is_none_or(|it| it == "catching_up");
+        if !is_reading {
+            break;
+        }
+        let progress = condition.backlog.map(|backlog| backlog.to_string());
+        if begun.elapsed() > HISTORY_WITHIN {
+            return Some(progress.unwrap_or_default());
+        }
+        tell(progress.as_deref().unwrap_or("looking for sessions"));
+        let _ = never.recv_timeout(LOOK_EVERY);
+    }
+    None
+}
+
+fn describe_sessions(found: &Facets, needing: usize) -> String {
+    let sessions: u64 = found.providers.iter().map(|agent| agent.sessions).sum();
+    let needs = match needing {
+        0 => "none needs you".to_owned(),
+        1 => "1 needs you".to_owned(),
+        many => format!("{many} need you"),
+    };
+    match (sessions, found.providers.len()) {
+        (0, _) => {
+            "no sessions yet: start an agent, or look at three with `hansard import --sample`"
+                .to_owned()
+        }
+        (1, _) => format!("1 session; {needs}"),
+        (many, 1) => format!("{many} sessions of {}; {needs}", found.providers[0].name),
+        (many, agents) => format!("{many} sessions of {agents} agents; {needs}"),
+    }
+}
+
+/// Says which agents on this machine have no hooks, and what to run.
+fn describe_hooks(global: &Global, folder: &Path) -> Result<Option<String>, CliError> {
+    let environment = world::environment(None)?;
+    let command = hook_command(global)?;
+    let install = HookInstall {
+        environment: &environment,
+        journal: folder,
+        command,
+        project: None,
+        now: world::now(),
+    };
+    let statuses = agents_with_hooks().filter_map(|agent| install.status(agent));
+    let without: Vec<&str> = statuses
+        .filter(|status| status.is_present && status.events.is_empty())
+        .map(|status| status.agent)
+        .collect();
+    let line = format!(
+        "without hooks, approvals are seen late or not at all; to install them: hansard hooks \
+         install {}",
+        without.join(" ")
+    );
+    Ok((!without.is_empty()).then_some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::Facet;
+
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_one_line() {
+        let found = |agents: &[(&str, u64)]| {
+            let facet = |(name, sessions): &(&str, u64)| Facet {
+                name: (*name).into(),
+                sessions: *sessions,
+            };
+            Facets { providers: agents.iter().map(facet).collect(), projects: Vec::new() }
+        };
+        for (agents, needing, line) in [
+            (vec![("claude", 1)], 1, "1 session; 1 needs you"),
+            (vec![("claude", 12)], 0, "12 sessions of claude; none needs you"),
+            (vec![("claude", 180), ("codex", 3)], 4, "183 sessions of 2 agents; 4 need you"),
+        ] {
+            assert_eq!(describe_sessions(&found(&agents), needing), line);
+        }
+        assert!(describe_sessions(&found(&[]), 0).starts_with("no sessions yet"));
+    }
+}
