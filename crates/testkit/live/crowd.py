@@ -176,7 +176,7 @@ def live(member, failures):
 
 
 def watch(seconds, stage, members, foreign):
-    """Compares every second. Returns the sessions of another user that were told of."""
+    """Compares every second. Returns what was told of sessions and processes of another user."""
     strangers = set()
     end = time.time() + seconds
     while time.time() < end:
@@ -199,6 +199,10 @@ def watch(seconds, stage, members, foreign):
                     session.now.is_shared = True
         strangers |= {f"{member.script.kind.name} {session.id}: a session of another user is listed"
                       for member in foreign for session in member.sessions if session.id in said}
+        processes = [member.actor.process for member in foreign]
+        pids = {process.pid for process in processes if process}
+        strangers |= {f"{id}: process {item['pid']} of another user is said to have it open"
+                      for id, item in said.items() if item.get("pid") in pids}
     return strangers
 
 
