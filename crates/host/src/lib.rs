@@ -7,6 +7,7 @@ mod probe; // evidence for one session
 mod pairing; // which process has which session open
 mod registry; // Claude Code's list of running sessions
 mod locks; // lock files of open sessions
+mod held_locks; // the locks that the kernel lists
 mod processes; // the process table: what runs
 mod process_info; // what the kernel knows of one process
 mod command_line; // which program a command line runs
@@ -15,10 +16,11 @@ mod accounts; // whether other people have an account here
 
 pub use accounts::has_other_people;
 pub use calling_agent::calling_agent;
+pub use held_locks::LockHolder;
 pub use pairing::{
     AgentProcess, AgentScan, PairMemory, Pairing, ProcessKey, SessionClaim, SessionKey,
     pair_processes, remember_pairings,
 };
 pub use probe::{HostProbe, Pairings, ProbeTarget, modified_at, resolve_folder};
 pub use process_info::{Inspection, ProcessInfo};
-pub use processes::{LockHolder, ProcessTable, Processes, Started};
+pub use processes::{ProcessTable, Processes, Started};

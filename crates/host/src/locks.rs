@@ -8,8 +8,9 @@ use std::path::Path;
 use capture::Environment;
 use projection::status::{Life, Lock, Missing, Process, ProcessEvidence};
 
+use crate::held_locks::LockHolder;
 use crate::probe::{ProbeTarget, modified_at};
-use crate::processes::{LockHolder, ProcessTable, Started};
+use crate::processes::{ProcessTable, Started};
 
 /// Files of a session folder that are searched for a lock.
 const NAMES_MAX: usize = 1_024;

@@ -124,6 +124,7 @@ impl Pairings {
 
 impl<'a> HostProbe<'a> {
     pub fn look(environment: &'a Environment, processes: &'a dyn ProcessTable) -> HostProbe<'a> {
+        processes.begin_look();
         let registry = registry::read_registry(environment);
         HostProbe { environment, processes, registry }
     }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,6 +11,7 @@ use event::{ProcessIdentity, ProcessStart, Time};
 use projection::status::{Life, Process, RunningCommand};
 use rustix::process::geteuid;
 
+use crate::held_locks::{HeldLocks, LockHolder};
 use crate::pairing::{AgentProcess, AgentScan, ProcessKey};
 use crate::process_info::{self, Inspection, started_at};
 
@@ -53,18 +53,13 @@ pub trait ProcessTable {
     /// a process may be missing.
     fn agents(&self, since: Time) -> Option<Arc<AgentScan>>;
 
-    /// Returns what holds a lock on a file.
-    fn lock_holder(&self, path: &Path) -> LockHolder;
-}
+    /// Forgets what is read once for a look at many sessions.
+    ///
+    /// A table that reads nothing so has nothing to forget.
+    fn begin_look(&self) {}
 
-/// What holds a lock on a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockHolder {
-    /// A process; `None` if the system does not tell which one.
-    Process(Option<u32>),
-    Nothing,
-    /// The system does not tell.
-    Unknown,
+    /// Returns what holds a lock on a file. The list of all locks is read once for a look.
+    fn lock_holder(&self, path: &Path) -> LockHolder;
 }
 
 /// The expected start of a process.
@@ -86,6 +81,8 @@ pub enum Started<'a> {
 #[derive(Default)]
 pub struct Processes {
     last: RefCell<LastScan>,
+    /// The locks of this look, once one was asked for; none inside if the system does not tell.
+    locks: RefCell<Option<Option<HeldLocks>>>,
 }
 
 /// The last scan.
@@ -170,20 +167,14 @@ impl ProcessTable for Processes {
         Some(Arc::clone(known))
     }
 
+    fn begin_look(&self) {
+        self.locks.take();
+    }
+
     fn lock_holder(&self, path: &Path) -> LockHolder {
-        let Ok(metadata) = fs::metadata(path) else { return LockHolder::Unknown };
-        let Ok(locks) = fs::read_to_string("/proc/locks") else { return LockHolder::Unknown };
-        // `1: FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF`; behind a `->` waits another process.
-        let inode = format!(":{}", metadata.ino());
-        let mut holders = locks.lines().filter_map(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let kind = words.next()?;
-            let (pid, file) = (words.nth(2)?, words.next()?);
-            // `major:minor:inode`: the colon keeps the inode from matching the end of a longer one.
-            let is_it = file.ends_with(&inode) && file.matches(':').count() == 2;
-            (kind != "->" && is_it).then(|| pid.parse().ok().filter(|pid| *pid > 0))
-        });
-        holders.next().map_or(LockHolder::Nothing, LockHolder::Process)
+        let mut locks = self.locks.borrow_mut();
+        let locks = locks.get_or_insert_with(HeldLocks::read).as_ref();
+        locks.map_or(LockHolder::Unknown, |locks| locks.holder(path))
     }
 }
 

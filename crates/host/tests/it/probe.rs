@@ -154,6 +154,25 @@ fn kernel_lists_held_locks() {
     assert_eq!(evidence.lock, None);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn locks_are_read_once_for_a_look() {
+    let home = TempDir::new().unwrap();
+    let path = ".codex/thread-writer-locks/s1.lock";
+    write(home.path(), path, "");
+    let (environment, processes) = (Environment::new(home.path(), []), Processes::default());
+    let target = target("codex", "s1");
+    let life = |probe: &HostProbe<'_>| {
+        probe.evidence_for(&target, &Pairings::default()).lock.unwrap().life
+    };
+    let probe = HostProbe::look(&environment, &processes);
+    assert_eq!(life(&probe), Life::Gone);
+    let file = fs::File::open(home.path().join(path)).unwrap();
+    file.lock().unwrap();
+    assert_eq!(life(&probe), Life::Gone);
+    assert_eq!(life(&HostProbe::look(&environment, &processes)), Life::Alive);
+}
+
 #[test]
 fn recorded_start_counts_more_than_the_clock() {
     let (home, agent) = (TempDir::new().unwrap(), Agent::start());
