@@ -69,9 +69,13 @@ impl Schedule {
         } else {
             source.looks += 1;
         }
-        match poll_interval(now.saturating_sub(source.since), source.looks, is_watched) {
+        let quiet = now.saturating_sub(source.since);
+        match poll_interval(quiet, source.looks, is_watched) {
             Some(wait) => {
                 source.due = now + wait;
+                if quiet >= HOT_FOR {
+                    source.due = next_whole_second(source.due);
+                }
                 self.looks.push(Reverse((source.due, path.to_owned())));
                 true
             }
@@ -106,6 +110,12 @@ impl Schedule {
         }
         None
     }
+}
+
+/// Quiet sources are polled at whole seconds: one round then serves many of them.
+fn next_whole_second(due: Moment) -> Moment {
+    let begun = due.subsec_nanos() > 0;
+    Moment::from_secs(due.as_secs() + u64::from(begun))
 }
 
 fn poll_interval(quiet: Duration, looks: usize, is_watched: bool) -> Option<Duration> {
@@ -156,6 +166,17 @@ mod tests {
         assert!(looks.len() < 100, "{} looks", looks.len());
         assert!(*looks.last().unwrap() >= 30 * 60);
         assert!(schedule.sources.is_empty());
+    }
+
+    #[test]
+    fn quiet_sources_are_polled_together() {
+        let mut schedule = Schedule { is_watched: true, ..Schedule::default() };
+        for (path, millis) in [("a", 100), ("b", 700)] {
+            schedule.poll_now(Path::new(path), seconds(0));
+            schedule.note_poll(Path::new(path), false, seconds(20) + Moment::from_millis(millis));
+        }
+        let due = schedule.sources.values().map(|source| source.due).collect::<Vec<_>>();
+        assert_eq!(due, [seconds(22); 2]);
     }
 
     #[test]

@@ -19,6 +19,12 @@ pub enum LockHolder {
     Unknown,
 }
 
+/// Where the kernel lists all locks.
+const LIST: &str = "/proc/locks";
+
+/// The kernel gives parts of a list that are no longer than a page. A shorter list is of one moment.
+const LIST_PART_BYTES: usize = 3 * 1024;
+
 /// All locks that are held at one time, by the inode of their file.
 pub(crate) struct HeldLocks(HashMap<u64, Vec<HeldLock>>);
 
@@ -33,7 +39,13 @@ struct HeldLock {
 impl HeldLocks {
     /// Reads the list of the kernel. `None` if the system has none.
     pub(crate) fn read() -> Option<HeldLocks> {
-        fs::read_to_string("/proc/locks").ok().map(|text| HeldLocks::parse(&text))
+        let mut text = fs::read_to_string(LIST).ok()?;
+        // It counts lines from one part to the next: a lock that is released meanwhile hides
+        // another one. The same one is hardly hidden twice.
+        if text.len() >= LIST_PART_BYTES {
+            text.push_str(&fs::read_to_string(LIST).ok()?);
+        }
+        Some(HeldLocks::parse(&text))
     }
 
     fn parse(text: &str) -> HeldLocks {

@@ -11,10 +11,10 @@
 //! | that the command line of a process names | open in it, unless a session began in its folder since |
 //! | that began in a folder where one free process worked by then | open in it |
 //! | that began before the one free process which works in its folder, and was written since | open in it |
-//! | of several that one process alone can have, one after another | the newest is open, it has left the others |
+//! | of several that one process alone can have, one after another | the newest is open, it has left the others; in doubt, if the agent works on in them |
 //! | of several that one process alone can have, at the same time | in doubt |
 //! | that several free processes can have | in doubt |
-//! | that only a process with a remembered, older session can have | in doubt; open in it once it is written again while no other process can have it |
+//! | that only a process with a remembered, older session can have | in doubt; open in it once it is written again while no other process can have it, and the older one too, if the agent works on in it |
 //! | that only a process without a known folder, or a server, can have | in doubt |
 //! | that no process can have, in a scan from after its last write | gone |
 //! | that no process can have, in an older scan | in doubt |
@@ -23,51 +23,19 @@
 //! started before the session was last written. A free process is not taken and in none of the rows
 //! above. Processes of other users are not among the facts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use event::{ProcessStart, Time};
+use event::Time;
 
-/// First arguments, and options, with which an agent serves many sessions in any folder.
-const SERVER_WORDS: &[&str] =
-    &["serve", "server", "web", "acp", "app-server", "mcp", "--acp", "--experimental-acp"];
+use crate::agent_process::{AgentProcess, AgentScan, ProcessKey};
+use crate::candidates::{Candidates, find_candidates};
 
-/// Letters of an id that may stand for it on a command line.
-const ID_LETTERS_MIN: usize = 8;
-
-/// How long after its own start an agent starts the process that does its work. One that is started
-/// later, with other words, is a command of its own.
-const LAUNCH_NANOS_MAX: i128 = 5_000_000_000;
-
-/// A process by pid and start: no other process has both.
-pub type ProcessKey = (u32, ProcessStart);
+/// Agents that work on in a session which their user has left for another one of the same process.
+const KEEPS_SESSIONS: &[&str] = &["opencode"];
 
 /// A session by its provider and the provider's id.
 pub type SessionKey = (String, String);
-
-/// A running process of an agent.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AgentProcess {
-    /// The agent, by the name of its provider.
-    pub program: &'static str,
-    pub key: ProcessKey,
-    /// The start by the clock of this machine; unknown if the system does not tell it.
-    pub started_at: Option<Time>,
-    pub parent: Option<u32>,
-    /// The working directory, if the system tells it.
-    pub cwd: Option<PathBuf>,
-    /// The words behind the program.
-    pub arguments: Vec<String>,
-    /// The files it has open, as far as the system tells them.
-    pub open_files: BTreeSet<PathBuf>,
-}
-
-/// All running processes of agents, as of one time.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AgentScan {
-    pub scanned_at: Time,
-    pub processes: Vec<AgentProcess>,
-}
 
 /// What is known of a session that a process may have open.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -175,56 +143,6 @@ impl PairMemory {
     }
 }
 
-impl AgentProcess {
-    /// Whether it serves sessions of any folder.
-    fn is_server(&self) -> bool {
-        let mut words = self.arguments.iter().map(String::as_str);
-        let first = words.clone().find(|word| !word.starts_with('-'));
-        let is_option = |word: &str| word.starts_with('-') && SERVER_WORDS.contains(&word);
-        first.is_some_and(|first| SERVER_WORDS.contains(&first)) || words.any(is_option)
-    }
-
-    /// Whether another process started it as itself: with the same words, as some agents do to give
-    /// their interpreter other options, or at its own start with more of them. The one that was
-    /// started does the work.
-    fn is_launched_by(&self, other: &AgentProcess) -> bool {
-        let is_soon = match (other.started_at, self.started_at) {
-            (Some(first), Some(then)) => then.nanos() - first.nanos() <= LAUNCH_NANOS_MAX,
-            _ => false,
-        };
-        let has_all = || other.arguments.iter().all(|word| self.arguments.contains(word));
-        self.parent == Some(other.key.0)
-            && self.cwd == other.cwd
-            && (self.arguments == other.arguments || is_soon && has_all())
-    }
-
-    /// Whether its command line names a session: its id, the beginning of it, or its file. What is
-    /// the whole id of one session is no beginning of another: Goose has `20260101_1` and
-    /// `20260101_12`.
-    fn names(&self, claim: &SessionClaim, ids: &BTreeSet<&str>) -> bool {
-        let id = claim.key.1.as_str();
-        let file = claim.file.as_deref().and_then(Path::to_str);
-        self.arguments.iter().any(|word| {
-            let value = match word.split_once('=') {
-                Some((option, value)) if option.starts_with('-') => value,
-                _ => word.as_str(),
-            };
-            let is_beginning = value.len() >= ID_LETTERS_MIN
-                && id.starts_with(value)
-                && (value == id || !ids.contains(value));
-            id.len() >= ID_LETTERS_MIN && is_beginning || file.is_some_and(|file| file == value)
-        })
-    }
-
-    /// Whether it works in one of these folders: by its own, or by one on its command line. `None`
-    /// if that is not known.
-    fn works_in(&self, folders: &[PathBuf]) -> Option<bool> {
-        let cwd = self.cwd.as_ref().filter(|_| !folders.is_empty() && !self.is_server())?;
-        let is_told = |word: &String| folders.contains(&cwd.join(word));
-        Some(folders.contains(cwd) || self.arguments.iter().any(is_told))
-    }
-}
-
 /// The processes and sessions of one agent.
 struct PairingGroup<'a> {
     provider: &'a str,
@@ -234,11 +152,15 @@ struct PairingGroup<'a> {
     taken: BTreeSet<ProcessKey>,
     /// Those that no agent names.
     processes: Vec<&'a AgentProcess>,
+    /// The place of each of them, in the order of their starts.
+    places: HashMap<ProcessKey, usize>,
     /// Sessions without a named process.
     claims: Vec<&'a SessionClaim>,
-    /// The ids of all sessions of the agent.
-    ids: BTreeSet<&'a str>,
-    /// The session of each process, by its place among the claims.
+    /// The processes that can have each session.
+    candidates: Vec<Candidates>,
+    /// The sessions that each process can have, by their places among the claims.
+    sessions_of: Vec<Vec<usize>>,
+    /// The session of each process.
     holds: Vec<Option<usize>>,
     pairings: Vec<Option<Pairing>>,
 }
@@ -246,7 +168,7 @@ struct PairingGroup<'a> {
 impl<'a> PairingGroup<'a> {
     fn new(provider: &'a str, scan: &'a AgentScan, claims: &'a [SessionClaim]) -> PairingGroup<'a> {
         let own = claims.iter().filter(|claim| claim.key.0 == provider);
-        let ids = own.clone().map(|claim| claim.key.1.as_str()).collect();
+        let ids = own.clone().map(|claim| claim.key.1.as_str());
         let taken: BTreeSet<u32> = own.clone().filter_map(|claim| claim.named).collect();
         let all: Vec<&AgentProcess> =
             scan.processes.iter().filter(|process| process.program == provider).collect();
@@ -258,6 +180,12 @@ impl<'a> PairingGroup<'a> {
         // In the order of starts and beginnings, whatever the order of the facts.
         processes.sort_by_key(|process| (process.started_at, process.key));
         claims.sort_by_key(|claim| (claim.began_at, &claim.key));
+        let candidates = find_candidates(&processes, &claims, ids);
+        let mut sessions_of = vec![Vec::new(); processes.len()];
+        for (at, found) in candidates.iter().enumerate() {
+            found.able.iter().for_each(|place| sessions_of[*place].push(at));
+        }
+        let places = processes.iter().enumerate().map(|(place, it)| (it.key, place)).collect();
         let (holds, pairings) = (vec![None; processes.len()], vec![None; claims.len()]);
         let keys_of = |is_taken: bool| {
             let keys = all.iter().map(|process| process.key);
@@ -269,8 +197,10 @@ impl<'a> PairingGroup<'a> {
             running: keys_of(false),
             taken: keys_of(true),
             processes,
+            places,
             claims,
-            ids,
+            candidates,
+            sessions_of,
             holds,
             pairings,
         }
@@ -300,11 +230,12 @@ impl<'a> PairingGroup<'a> {
             match claim.memory {
                 Some(PairMemory::Open { process, seen_at }) => match self.place_of(process) {
                     Some(place) if self.holds[place].is_none() => self.open(place, at),
+                    Some(place) if self.keeps_sessions() => self.open_beside(place, at),
                     Some(_) => {}
                     None if self.is_resumed(at) => {}
                     // Its agent names it for another session.
                     None if self.taken.contains(&process) => {
-                        self.pairings[at] = Some(Pairing::Left { process });
+                        self.pairings[at] = Some(self.leave(process));
                     }
                     // It has started itself again.
                     None if self.running.contains(&process) => {}
@@ -327,11 +258,14 @@ impl<'a> PairingGroup<'a> {
     }
 
     fn apply_open_files(&mut self) {
+        let mut having: HashMap<&Path, Vec<usize>> = HashMap::new();
+        for (place, process) in self.processes.iter().enumerate() {
+            let files = process.open_files.iter();
+            files.for_each(|file| having.entry(file).or_default().push(place));
+        }
         for at in 0..self.claims.len() {
-            let Some(file) = self.claims[at].file.as_ref() else { continue };
-            let mut having = (0..self.processes.len())
-                .filter(|place| self.processes[*place].open_files.contains(file));
-            if let (Some(place), None) = (having.next(), having.next())
+            let Some(file) = self.claims[at].file.as_deref() else { continue };
+            if let Some(&[place]) = having.get(file).map(Vec::as_slice)
                 && self.holds[place].is_none()
                 && self.pairings[at].is_none()
             {
@@ -347,8 +281,8 @@ impl<'a> PairingGroup<'a> {
             if self.holds[place].is_some() {
                 continue;
             }
-            let sessions: Vec<usize> =
-                (0..self.claims.len()).filter(|at| self.only_process(*at) == Some(place)).collect();
+            let mut sessions = self.sessions_of[place].clone();
+            sessions.retain(|at| self.only_process(*at) == Some(place));
             let newest = sessions.iter().copied().max_by_key(|at| self.claims[*at].began_at);
             let Some(newest) = newest else { continue };
             let begun = self.claims[newest].began_at;
@@ -357,7 +291,7 @@ impl<'a> PairingGroup<'a> {
             if others.all(|at| self.claims[*at].written_at <= begun) {
                 let process = self.processes[place].key;
                 for at in sessions {
-                    self.pairings[at] = Some(Pairing::Left { process });
+                    self.pairings[at] = Some(self.leave(process));
                 }
                 self.open(place, newest);
                 return true;
@@ -373,46 +307,44 @@ impl<'a> PairingGroup<'a> {
             return None;
         }
         let claim = self.claims[at];
-        let free = |place: &usize| self.holds[*place].is_none();
-        let only = |places: Vec<usize>| match places[..] {
-            [place] => Some(Some(place)),
-            [] => None,
-            _ => Some(None),
+        let Candidates { naming, able, .. } = &self.candidates[at];
+        let only = |places: &[usize], has: &dyn Fn(usize) -> bool| {
+            let free = places.iter().copied().filter(|place| self.holds[*place].is_none());
+            let mut found = free.filter(|place| has(*place));
+            match (found.next(), found.next()) {
+                (None, _) => None,
+                (first, None) => Some(first),
+                (Some(_), Some(_)) => Some(None),
+            }
         };
-        let all = 0..self.processes.len();
-        let naming =
-            all.clone().filter(free).filter(|it| self.processes[*it].names(claim, &self.ids));
-        if let Some(naming) = only(naming.collect()) {
-            return naming;
-        }
-        let able = all.filter(free).filter(|place| self.can_have(*place, at) == Some(true));
-        let able: Vec<usize> = able.collect();
-        let has_begun = |place: &usize| self.processes[*place].started_at <= Some(claim.began_at);
-        let begun = able.iter().copied().filter(has_begun).collect();
-        only(begun).or_else(|| only(able)).flatten()
+        let has_begun = |place: usize| self.processes[place].started_at <= Some(claim.began_at);
+        let any = |_| true;
+        only(naming, &any).or_else(|| only(able, &has_begun)).or_else(|| only(able, &any)).flatten()
     }
 
     /// Sessions that only a process with a remembered session can have: it went on to them if they
     /// were written while there was no other.
     fn weigh_second_sessions(&mut self) {
         for at in 0..self.claims.len() {
-            let able: Vec<usize> = (0..self.processes.len())
-                .filter(|place| self.can_have(*place, at) == Some(true))
-                .collect();
-            let ([place], None) = (&able[..], &self.pairings[at]) else { continue };
-            let Some(first) = self.holds[*place] else { continue };
-            let (claim, process) = (self.claims[at], self.processes[*place].key);
+            let able = &self.candidates[at].able[..];
+            let (&[place], None) = (able, &self.pairings[at]) else { continue };
+            let Some(first) = self.holds[place] else { continue };
+            let (claim, process) = (self.claims[at], self.processes[place].key);
             if claim.written_at <= self.claims[first].written_at {
+                if self.keeps_sessions() && !claim.has_exited {
+                    self.pairings[at] = Some(in_doubt_beside(process));
+                }
                 continue;
             }
             let is_proven = matches!(claim.memory, Some(PairMemory::OnlyOne { process: known, at })
                 if known == process && claim.written_at > at);
-            if is_proven {
+            if is_proven && self.keeps_sessions() {
+                self.open_beside(place, at);
+            } else if is_proven {
                 self.pairings[first] = Some(Pairing::Left { process });
-                self.open(*place, at);
+                self.open(place, at);
             } else {
-                let what = format!("process {} has another session open, or this one", process.0);
-                self.pairings[at] = Some(Pairing::Doubt { what, only_one: Some(process) });
+                self.pairings[at] = Some(in_doubt_beside(process));
             }
         }
     }
@@ -425,13 +357,13 @@ impl<'a> PairingGroup<'a> {
             return None;
         }
         let doubt = |what: String| Some(Pairing::Doubt { what, only_one: None });
-        let free = (0..self.processes.len()).filter(|place| self.holds[*place].is_none());
-        let able: Vec<Option<bool>> = free.map(|place| self.can_have(place, at)).collect();
-        let count = able.iter().filter(|able| **able == Some(true)).count();
+        let is_free = |place: &&usize| self.holds[**place].is_none();
+        let Candidates { able, unsure, is_worked_in, .. } = &self.candidates[at];
+        let count = able.iter().filter(is_free).count();
         if count > 0 {
             return doubt(format!("{count} processes of {provider} may have it open"));
         }
-        if able.contains(&None) {
+        if unsure.iter().any(|place| is_free(&place)) {
             return doubt(format!("a process of {provider} may have it open from another folder"));
         }
         if self.scanned_at < claim.written_at {
@@ -439,7 +371,7 @@ impl<'a> PairingGroup<'a> {
         }
         let what = match claim.folders.last() {
             _ if self.processes.is_empty() => format!("no process called {provider} runs"),
-            Some(folder) if !self.is_worked_in(claim) => {
+            Some(folder) if !is_worked_in => {
                 format!("no {provider} process works in {}", folder.display())
             }
             _ => format!("no {provider} process in its folder can have it open"),
@@ -447,51 +379,51 @@ impl<'a> PairingGroup<'a> {
         Some(Pairing::Gone { what })
     }
 
-    fn is_worked_in(&self, claim: &SessionClaim) -> bool {
-        self.processes.iter().any(|process| process.works_in(&claim.folders) == Some(true))
-    }
-
-    /// Whether a process can have a session open, by its folder and its start. `None` if that is not
-    /// known.
-    fn can_have(&self, place: usize, at: usize) -> Option<bool> {
-        let (process, claim) = (self.processes[place], self.claims[at]);
-        if process.names(claim, &self.ids) {
-            return Some(true);
-        }
-        if claim.has_exited {
-            return Some(false);
-        }
-        // What a process has never written to, it has not open.
-        if process.started_at.is_some_and(|started_at| started_at > claim.written_at) {
-            return Some(false);
-        }
-        process.works_in(&claim.folders).filter(|works| !works || process.started_at.is_some())
-    }
-
     /// Whether a process can have it that started after the one before was last seen: it may have
     /// written to the session before the end of that one was noticed.
     fn has_successor(&self, at: usize, seen_at: Time) -> bool {
-        (0..self.processes.len()).any(|place| {
-            let is_later = self.processes[place].started_at > Some(seen_at);
-            is_later && self.can_have(place, at) == Some(true)
-        })
-    }
-
-    fn is_resumed(&self, at: usize) -> bool {
-        self.processes.iter().any(|process| process.names(self.claims[at], &self.ids))
+        let able = self.candidates[at].able.iter();
+        able.map(|place| self.processes[*place].started_at).any(|start| start > Some(seen_at))
     }
 
     fn place_of(&self, key: ProcessKey) -> Option<usize> {
-        self.processes.iter().position(|process| process.key == key)
+        self.places.get(&key).copied()
+    }
+
+    fn is_resumed(&self, at: usize) -> bool {
+        !self.candidates[at].naming.is_empty()
+    }
+
+    /// Whether the agent works on in a session that its user has left for another one.
+    fn keeps_sessions(&self) -> bool {
+        KEEPS_SESSIONS.contains(&self.provider)
+    }
+
+    /// What a session is whose process has another one open.
+    fn leave(&self, process: ProcessKey) -> Pairing {
+        match self.keeps_sessions() {
+            true => in_doubt_beside(process),
+            false => Pairing::Left { process },
+        }
     }
 
     fn open(&mut self, place: usize, at: usize) {
-        let process = self.processes[place];
         self.holds[place] = Some(at);
+        self.open_beside(place, at);
+    }
+
+    /// Pairs a session with a process that may have another one open, too.
+    fn open_beside(&mut self, place: usize, at: usize) {
+        let process = self.processes[place];
         self.pairings[at] = Some(Pairing::Open {
             process: process.key,
             started_at: process.started_at,
-            is_named: process.names(self.claims[at], &self.ids),
+            is_named: self.candidates[at].naming.contains(&place),
         });
     }
+}
+
+fn in_doubt_beside(process: ProcessKey) -> Pairing {
+    let what = format!("process {} has another session open, or this one", process.0);
+    Pairing::Doubt { what, only_one: Some(process) }
 }

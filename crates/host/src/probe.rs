@@ -15,12 +15,17 @@ use capture::Environment;
 use event::{ProcessIdentity, Time};
 use projection::status::{Life, Missing, Process, ProcessEvidence};
 
+use crate::agent_process::{AgentScan, ProcessKey};
 use crate::pairing::{
-    AgentScan, PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
+    PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
 };
 use crate::processes::{ProcessTable, Started};
 use crate::registry::RegistryEntry;
 use crate::{locks, registry};
+
+/// How long a new process of an agent takes at most until it has opened a session again: until then
+/// sessions that had ended are looked at.
+const OPENING_NANOS: i128 = 15_000_000_000;
 
 /// The state of the machine at one time.
 pub struct HostProbe<'a> {
@@ -92,6 +97,8 @@ pub struct Pairings {
     is_late: bool,
     /// When the processes were last seen to run.
     seen_at: Time,
+    /// When a new process of an agent was last found, by the agent.
+    started: BTreeMap<&'static str, Time>,
 }
 
 impl Default for Pairings {
@@ -103,6 +110,7 @@ impl Default for Pairings {
             scan: None,
             is_late: false,
             seen_at: Time::MIN,
+            started: BTreeMap::new(),
         }
     }
 }
@@ -111,6 +119,22 @@ impl Pairings {
     /// Whether a session without a process was written after the last scan of processes.
     pub fn is_late(&self) -> bool {
         self.is_late
+    }
+
+    /// Whether a new process of the agent may be about to open a session that had ended.
+    pub fn is_opening(&self, provider: &str, now: Time) -> bool {
+        let started = self.started.get(provider);
+        started.is_some_and(|at| now.nanos() - at.nanos() < OPENING_NANOS)
+    }
+
+    /// Takes over the scan that the pairings are based on.
+    fn set_scan(&mut self, scan: Option<Arc<AgentScan>>, now: Time) {
+        let known = self.scan.as_ref().map(|scan| &scan.processes[..]).unwrap_or_default();
+        let known: BTreeSet<ProcessKey> = known.iter().map(|process| process.key).collect();
+        let found = scan.as_ref().map(|scan| &scan.processes[..]).unwrap_or_default();
+        let new = found.iter().filter(|process| !known.contains(&process.key));
+        self.started.extend(new.map(|process| (process.program, now)));
+        self.scan = scan;
     }
 
     /// Whether a process was found that has the session open, or its agent names one.
@@ -185,7 +209,8 @@ impl<'a> HostProbe<'a> {
         let has_changed = found != pairings.found;
         let named = claims.into_iter().filter(|claim| claim.named.is_some());
         pairings.named = named.map(|claim| claim.key).collect();
-        (pairings.found, pairings.scan) = (found, scan);
+        pairings.found = found;
+        pairings.set_scan(scan, now);
         has_changed
     }
 

@@ -13,14 +13,16 @@ use rustix::process::{Pid, test_kill_process};
 mod macos;
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{
-    inspect, read_command_line, read_command_lines, read_descendants, read_open_files, started_at,
+    ProcessHandle, inspect, read_command_line, read_command_lines, read_descendants,
+    read_open_files, started_at,
 };
 
 #[cfg(not(target_os = "macos"))]
 mod procfs;
 #[cfg(not(target_os = "macos"))]
 pub(crate) use procfs::{
-    inspect, read_command_line, read_command_lines, read_descendants, read_open_files, started_at,
+    ProcessHandle, inspect, read_command_line, read_command_lines, read_descendants,
+    read_open_files, started_at,
 };
 
 /// A running process.

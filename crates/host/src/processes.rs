@@ -11,8 +11,9 @@ use event::{ProcessIdentity, ProcessStart, Time};
 use projection::status::{Life, Process, RunningCommand};
 use rustix::process::geteuid;
 
+use crate::agent_process::{AgentProcess, AgentScan, ProcessKey};
 use crate::held_locks::{HeldLocks, LockHolder};
-use crate::pairing::{AgentProcess, AgentScan, ProcessKey};
+use crate::known_processes::KnownProcesses;
 use crate::process_info::{self, Inspection, started_at};
 
 /// Tolerance of a start time: setting the clock moves it, and macOS counts whole seconds.
@@ -53,6 +54,13 @@ pub trait ProcessTable {
     /// a process may be missing.
     fn agents(&self, since: Time) -> Option<Arc<AgentScan>>;
 
+    /// Returns how long a scan of all processes takes, by those that were made.
+    ///
+    /// A table that only answers the other questions makes none.
+    fn scan_took(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Forgets what is read once for a look at many sessions.
     ///
     /// A table that reads nothing so has nothing to forget.
@@ -81,6 +89,7 @@ pub enum Started<'a> {
 #[derive(Default)]
 pub struct Processes {
     last: RefCell<LastScan>,
+    known: RefCell<KnownProcesses>,
     /// The locks of this look, once one was asked for; none inside if the system does not tell.
     locks: RefCell<Option<Option<HeldLocks>>>,
 }
@@ -89,6 +98,7 @@ pub struct Processes {
 #[derive(Default)]
 struct LastScan {
     tried_at: Option<Instant>,
+    took: Duration,
     /// Absent before the first one, and if it failed.
     scan: Option<Arc<AgentScan>>,
     /// The first known start of each process. The clock of the machine may be set while it runs.
@@ -97,17 +107,17 @@ struct LastScan {
 
 impl ProcessTable for Processes {
     fn inspect(&self, pid: u32) -> Inspection {
-        process_info::inspect(pid)
+        self.known.borrow_mut().inspect(pid).0
     }
 
     fn find(&self, pid: u32, started: Started<'_>) -> Process {
         let found = |(life, is_certain), started_at| Process { pid, life, is_certain, started_at };
-        let process = match self.inspect(pid) {
+        let (inspection, mut started_at) = self.known.borrow_mut().inspect(pid);
+        let process = match inspection {
             Inspection::Running(process) => process,
             Inspection::Gone => return found((Life::Gone, true), None),
             Inspection::Unknown => return found((Life::Unknown, false), None),
         };
-        let mut started_at = started_at(process.started);
         // The kernel reuses pids: a process with another start time is another process.
         let is_same = match started {
             Started::As(identity) => Some(process.started == identity.start),
@@ -134,7 +144,7 @@ impl ProcessTable for Processes {
 
     fn commands_below(&self, pid: u32) -> Vec<RunningCommand> {
         let found = process_info::read_descendants(pid).into_iter().filter_map(|line| {
-            let Inspection::Running(process) = self.inspect(line.pid) else { return None };
+            let Inspection::Running(process) = process_info::inspect(line.pid) else { return None };
             let started_at = started_at(process.started)?;
             Some(RunningCommand { is_cut: line.is_cut, words: line.words, started_at })
         });
@@ -149,11 +159,18 @@ impl ProcessTable for Processes {
 
     fn agents(&self, since: Time) -> Option<Arc<AgentScan>> {
         let mut last = self.last.borrow_mut();
-        let LastScan { tried_at, scan, starts } = &mut *last;
+        let LastScan { tried_at, took, scan, starts } = &mut *last;
         let is_old = scan.as_ref().is_none_or(|scan| scan.scanned_at < since);
         if is_old && tried_at.is_none_or(|tried_at| tried_at.elapsed() >= SCAN_EVERY) {
-            *tried_at = Some(Instant::now());
+            let begun = Instant::now();
+            *tried_at = Some(begun);
             *scan = read_agents(starts).map(Arc::new);
+            // Other programs may have run meanwhile: what takes much longer than before is no
+            // measure.
+            *took = match *took {
+                Duration::ZERO => begun.elapsed(),
+                before => begun.elapsed().min(before.saturating_mul(2)),
+            };
         }
         let known = scan.as_mut()?;
         let runs = |process: &AgentProcess| match self.inspect(process.key.0) {
@@ -165,6 +182,10 @@ impl ProcessTable for Processes {
             Arc::make_mut(known).processes.retain(runs);
         }
         Some(Arc::clone(known))
+    }
+
+    fn scan_took(&self) -> Duration {
+        self.last.borrow().took
     }
 
     fn begin_look(&self) {

@@ -12,7 +12,8 @@ TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 
 
 class Page:
-    """`changes` has each status of each session, by the agent's id, with the time it was heard."""
+    """`changes` has each status of each session, by the agent's id, with the time it was heard before
+    it and its evidence behind it."""
 
     def __init__(self, address, token):
         host, port = address.rsplit(":", 1)
@@ -45,7 +46,8 @@ class Page:
     def hear(self, status):
         known = self.changes[status["provider_session_id"]]
         if not known or known[-1][1] != status["status"]:
-            known.append((time.time(), status["status"]))
+            why = "; ".join(sign["what"] for sign in status["evidence"])
+            known.append((time.time(), status["status"], why))
 
     def messages(self):
         """What is said, until the other side hangs up."""

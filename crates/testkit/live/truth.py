@@ -77,11 +77,12 @@ class Session:
         return not self.has_hooks and (period.state in self.kind.unseen or period.is_shared)
 
     def flickers(self, changes):
-        """When the status changed and changed back although nothing happened to the session."""
-        for (_, before), (left, _), (back, after) in zip(changes, changes[1:], changes[2:]):
+        """When the status changed and changed back although nothing happened to the session, and what
+        was said."""
+        for first, (left, other, why), (back, after, _) in zip(changes, changes[1:], changes[2:]):
             has_reason = any(left - GRACE_PROCESS_S <= at <= back for at in self.acted)
-            if before == after and back - left <= FLICKER_S and not has_reason:
-                yield left
+            if first[1] == after and back - left <= FLICKER_S and not has_reason:
+                yield left, f"{after}, {other} for {back - left:.1f} s ({why}), {after}"
 
 
 class Row:
@@ -103,12 +104,12 @@ def table_of(sessions, changes):
             folder = "same" if period.is_shared else "own"
             row = rows[session.kind.name, seen, folder, period.state]
             verdict = period.said and period.verdict(session.may_be_unsure(period))
-            flickers = [at for at in faults if period.begin <= at < (end or at + 1)]
+            flickers = [(at, said) for at, said in faults if period.begin <= at < (end or at + 1)]
             row.counts["flickers"] += len(flickers)
             if verdict:
                 row.counts[verdict.split()[0]] += 1
             words = f"{session.kind.name} {session.id}, {seen}, {folder} folder, {period.state}"
-            wrong += [(at, f"{words}: a flicker") for at in flickers]
+            wrong += [(at, f"{words}: a flicker: {said}") for at, said in flickers]
             if verdict and verdict.startswith("said"):
                 wrong.append((period.begin, f"{words}: {verdict}"))
     lines = ["| agent | seen | folder | state | right | late | wrong | less known | flickers |",

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use event::Raw;
 use event::payload::{
-    ApprovalResolved, AssistantMessage, AssistantThinking, Content, Decision, ErrorRaised, Outcome,
-    StepCompleted, ToolCall, ToolResult, UserPrompt,
+    ApprovalResolved, AssistantMessage, AssistantThinking, Content, Decision, ErrorRaised, Note,
+    Outcome, StepCompleted, ToolCall, ToolResult, UserPrompt,
 };
 use serde::{Deserialize, Serialize};
 
@@ -327,6 +327,11 @@ impl QwenTranscript {
                     history.flat_map(|said| &said.parts).find_map(|part| part.text.clone());
                 let tokens_before = payload.info.original_token_count;
                 builder.compacted(line.identity("compaction"), at, summary, tokens_before);
+            }
+            // No hook tells that a compression was given up.
+            "slash_command" if payload.is_compression_given_up() => {
+                let text = "the history was not compressed".to_owned();
+                builder.add_note(line.identity("note"), at, Note::COMPACTION_GIVEN_UP, text);
             }
             // Of the phases of a command only the first is told, which has it as it was typed.
             "slash_command" if payload.phase.as_deref() == Some("invocation") => {

@@ -107,6 +107,33 @@ fn a_compression_and_a_rewind_are_told() {
 }
 
 #[test]
+fn compression_that_was_given_up_is_told() {
+    let result = |status: u64| {
+        let items = format!(
+            r#"[{{"type":"info","text":"…"}},{{"type":"compression","compression":{{"compressionStatus":{status}}}}}]"#
+        );
+        format!(
+            r#""type":"system","subtype":"slash_command","systemPayload":{{"phase":"result","rawCommand":"/compress","outputHistoryItems":{items}}}"#
+        )
+    };
+    check_lines(
+        &[
+            r#""type":"user","message":{"parts":[{"text":"one"}]}"#,
+            r#""type":"system","subtype":"slash_command","systemPayload":{"phase":"invocation","rawCommand":"/compress"}"#,
+            &result(2),
+            &result(1),
+        ],
+        expect![[r#"
+            == qwen:s
+            1 session.started {"agent":"qwen"}
+            2 user.prompt "one"
+            3 note "/compress"
+            4 note "the history was not compressed"
+        "#]],
+    );
+}
+
+#[test]
 fn question_waits_for_its_answer() {
     check_lines(
         &[

@@ -39,9 +39,9 @@ const OPEN_EVERY: Duration = Duration::from_secs(1);
 /// since. A session that is opened again usually writes an event, so this may be rare.
 const ENDED_EVERY: Duration = Duration::from_secs(30);
 
-/// How long a probe of ended sessions after the start of a process is put off, in times of what the
-/// last one took: on a machine where processes start all the time it takes a thousandth of a core.
-const ENDED_PAUSE_FACTOR: u32 = 1_000;
+/// How long a scan for agents after the start of a process is put off, in times of what the last one
+/// took: on a machine where processes start all the time it takes a thousandth of a core.
+const SCAN_PAUSE_FACTOR: u32 = 1_000;
 
 /// How often all sessions are listed again; those not active for a day then leave the board.
 const ALL_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -90,13 +90,19 @@ struct ShownSessions {
     shown_at: Instant,
     open_probed_at: Instant,
     ended_probed_at: Instant,
-    /// How long the last probe of ended sessions took.
-    ended_probe_took: Duration,
-    /// The count of started processes when they were probed.
-    starts: Option<u32>,
+    scan: StartScan,
     listed_at: Instant,
     /// When the clock alone may change a status.
     due_at: Option<Time>,
+}
+
+/// The last scan for agents that was made because a process had started.
+struct StartScan {
+    scanned_at: Instant,
+    /// The count of started processes at the scan.
+    starts: Option<u32>,
+    /// A process may have been seen before it ran its program: one more scan follows.
+    is_repeated: bool,
 }
 
 #[derive(Default)]
@@ -293,8 +299,7 @@ impl StatusService {
             shown_at: now,
             open_probed_at: now,
             ended_probed_at: now,
-            ended_probe_took: Duration::ZERO,
-            starts: None,
+            scan: StartScan { scanned_at: now, starts: None, is_repeated: true },
             listed_at: now,
             due_at: None,
         };
@@ -317,20 +322,19 @@ impl StatusService {
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         let starts = processes.starts();
-        // A new process may have opened a session that had ended.
-        let pause = match starts != shown.starts {
-            true => shown.ended_probe_took.saturating_mul(ENDED_PAUSE_FACTOR).min(ENDED_EVERY),
-            false => ENDED_EVERY,
-        };
-        let which = match shown.ended_probed_at.elapsed() >= pause {
+        let which = match shown.ended_probed_at.elapsed() >= ENDED_EVERY {
             true => Recheck::Every,
+            // A new process may have opened a session that had ended.
+            false if shown.scan.is_due(starts, processes.scan_took()) => Recheck::Started,
             false => Recheck::Open,
         };
         let ids = shown.listed.union(&shown.unlisted);
         let changed = tracker.changed(ids, which, processes, (self.clock)())?;
         if which == Recheck::Every {
-            (shown.ended_probed_at, shown.starts) = (shown.open_probed_at, starts);
-            shown.ended_probe_took = shown.open_probed_at.elapsed();
+            shown.ended_probed_at = shown.open_probed_at;
+        }
+        if which != Recheck::Open {
+            shown.scan.note(shown.open_probed_at, starts);
         }
         // Released before the board is updated, which takes the lock of the watchers.
         drop(slot);
@@ -459,6 +463,20 @@ impl ShownSessions {
         } else if status.verdict.status != Status::Exited {
             self.unlisted.insert(id);
         }
+    }
+}
+
+impl StartScan {
+    fn is_due(&self, starts: Option<u32>, scan_took: Duration) -> bool {
+        // Where the system has no such count, ended sessions are probed now and then.
+        let has_started = starts.is_some() && (starts != self.starts || !self.is_repeated);
+        has_started && self.scanned_at.elapsed() >= scan_took.saturating_mul(SCAN_PAUSE_FACTOR)
+    }
+
+    fn note(&mut self, begun: Instant, starts: Option<u32>) {
+        self.is_repeated = starts == self.starts;
+        self.starts = starts;
+        self.scanned_at = begun;
     }
 }
 

@@ -105,6 +105,8 @@ enum AssessFor {
 pub(crate) enum Recheck {
     /// Those that may be open: they can end at any time.
     Open,
+    /// Also those that have ended, if a new process of their agent runs, which is looked for.
+    Started,
     /// Also those that have ended: an agent may have opened one again without an event.
     Every,
 }
@@ -497,7 +499,7 @@ impl StatusTracker {
     fn pair(&mut self, probe: &HostProbe<'_>, which: Recheck, now: Time) {
         let since = match which {
             Recheck::Open => Time::MIN,
-            Recheck::Every => now,
+            Recheck::Started | Recheck::Every => now,
         };
         let is_current = probe.is_current(&mut self.pairings, now);
         if which == Recheck::Open && !self.is_unpaired && is_current {
@@ -521,9 +523,12 @@ impl StatusTracker {
         if assessment.until.is_some_and(|until| until <= now) {
             return false;
         }
-        let is_looked_at = which == Recheck::Every || assessment.is_open();
         // A session without an id of the provider cannot be probed; only the clock changes it.
-        let Some(target) = known.target.as_ref().filter(|_| is_looked_at) else { return true };
+        let Some(target) = &known.target else { return true };
+        let is_opening = self.pairings.is_opening(&target.provider, now);
+        if which != Recheck::Every && !assessment.is_open() && !is_opening {
+            return true;
+        }
         probe.evidence_for(target, &self.pairings) == assessment.evidence
     }
 

@@ -161,6 +161,11 @@ pub struct Note {
     pub about: Option<Raw>,
 }
 
+impl Note {
+    /// The `about` of a note which tells that a compaction ended without a result.
+    pub const COMPACTION_GIVEN_UP: &'static str = "compaction_given_up";
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unknown {
     /// The record, or null if it is too long; `metadata.record` then says where it is stored.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use event::{ProcessStart, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Inspection, ProcessInfo};
 use crate::command_line::{ARGUMENTS_MAX, CommandLine, WORDS_MAX};
@@ -42,6 +45,23 @@ const TICKS_PER_SEC: i128 = 100;
 
 /// How far the time of the boot moves if the clock is set. Less than this is the error of a read.
 const CLOCK_SET_NANOS: i128 = 1_000_000_000;
+
+/// A process that is held on to: it tells the end of that very process, whatever has its pid.
+pub(crate) struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// `None` if there is no such process, or the kernel is older than these handles.
+    pub(crate) fn open(pid: u32) -> Option<ProcessHandle> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok().map(ProcessHandle)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        // It becomes readable with the end of the process, also before its parent has noticed.
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&at_once)) == Ok(0)
+    }
+}
 
 /// Looks at one process: one small file, the owner of its folder and one link.
 pub(crate) fn inspect(pid: u32) -> Inspection {

@@ -55,7 +55,7 @@ fn processor_time_of_a_look() {
         ..ProbeTarget::default()
     };
     let mut others = Vec::new();
-    for count in [10, 300, 3_000] {
+    for count in [10, 300, 3_000, 10_000] {
         while others.len() < count {
             others.push(Sleeper::start("sleep"));
         }

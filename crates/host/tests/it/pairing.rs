@@ -194,6 +194,43 @@ fn remembered_process_ends_its_session() {
 }
 
 #[test]
+fn sessions_that_work_on_are_never_left() {
+    let own = |claim: SessionClaim, memory| SessionClaim {
+        key: ("opencode".to_owned(), claim.key.1.clone()),
+        memory,
+        ..claim
+    };
+    let process = AgentProcess { program: "opencode", ..process(1, 5, "/x", "") };
+    let open = Some(PairMemory::Open { process: key(1), seen_at: at(SCANNED) });
+    let seen = |secs| Some(PairMemory::OnlyOne { process: key(1), at: at(secs) });
+    let (a, b) = (session("a", 10, 50, "/x"), session("b", 20, 60, "/x"));
+    let both = |first, second| [own(a.clone(), first), own(b.clone(), second)];
+    check([process.clone()], both(open, None), ["open 1", "doubt"]);
+    // Both are written by the one process.
+    check([process.clone()], both(open, seen(55)), ["open 1", "open 1"]);
+    check([process.clone()], both(open, open), ["open 1", "open 1"]);
+    check([], both(open, open), ["ended 1", "ended 1"]);
+    // After a restart of the daemon.
+    let before = own(session("a", 10, 15, "/x"), None);
+    check([process.clone()], [before.clone(), own(b.clone(), None)], ["doubt", "open 1"]);
+    let before = SessionClaim { memory: seen(SCANNED), ..before };
+    check([process], [before, own(b, open)], ["doubt", "open 1"]);
+}
+
+#[test]
+fn many_sessions_and_processes_are_paired_at_once() {
+    let folder = |number: u32| format!("/x/{number}");
+    let processes: Vec<AgentProcess> =
+        (0..3_000).map(|pid| process(pid, 5, &folder(pid), "")).collect();
+    let claims: Vec<SessionClaim> =
+        (0..3_000).map(|it| session(&format!("session-{it}"), 10, 20, &folder(it))).collect();
+    let found = pair(&processes, &claims);
+    for (claim, process) in claims.iter().zip(&processes) {
+        assert_eq!(show(&found[&claim.key]), format!("open {}", process.key.0));
+    }
+}
+
+#[test]
 fn death_is_remembered_until_a_write() {
     let mut memory = BTreeMap::new();
     let mut look = |process: AgentProcess, written: i64, now: i64| {

@@ -92,9 +92,9 @@ pub struct StatusChange {
 /// The `about` of a note with which the user says that they have seen what a session did.
 pub const SEEN: &str = "seen";
 
-fn is_seen_note(event: &Event) -> bool {
+fn is_note_about(event: &Event, about: &str) -> bool {
     let note = event.readable::<Note>();
-    note.and_then(|note| note.about?.text()).is_some_and(|about| about == SEEN)
+    note.and_then(|note| note.about?.text()).is_some_and(|told| told == about)
 }
 
 impl Default for StatusState {
@@ -406,7 +406,10 @@ impl StatusState {
             Kind::TurnCompleted => self.complete(event, change),
             Kind::Error => self.apply_error(event, was_open),
             // A note is about the session and not by it, so it is no activity.
-            Kind::Note if is_seen_note(event) => self.seen_at = Some(event.created_at),
+            Kind::Note if is_note_about(event, SEEN) => self.seen_at = Some(event.created_at),
+            Kind::Note if is_note_about(event, Note::COMPACTION_GIVEN_UP) => {
+                self.compacting.take_if(|begun| begun.created_at <= event.created_at);
+            }
             Kind::Note => {
                 if let Some(ModelWords { recent: Some(recent), to_seq, .. }) =
                     ModelWords::from_event(event)

@@ -323,9 +323,10 @@ impl<'a> VerdictBuilder<'a> {
             self.open_turn(since, evidence);
         } else if let Some(compacting) = &self.state.compacting {
             let what = "it compacts its history";
-            let evidence =
-                self.event_evidence(compacting, Status::Running, Reason::Compaction, what);
-            // A compaction that was stopped or had nothing to do leaves no record.
+            // A compaction that was stopped or had nothing to do leaves no record: that it goes on
+            // is a conclusion.
+            let begun = compacting.clone().at_most_medium();
+            let evidence = self.event_evidence(&begun, Status::Running, Reason::Compaction, what);
             if secs_between(compacting.at, self.now) >= DOUBTED_SECS {
                 return self.overrule(evidence, "no end of it was heard for ten minutes");
             }
@@ -498,11 +499,7 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     /// Ready for a prompt, for two minutes; then idle.
-    fn weigh_ready(&mut self, mut evidence: Evidence) {
-        // In a folder of several agents it may be the process of another session.
-        if self.is_process_concluded() {
-            evidence.confidence = at_most_medium(evidence.confidence);
-        }
+    fn weigh_ready(&mut self, evidence: Evidence) {
         let quiet_since = evidence.at.max(self.last_at);
         if secs_between(quiet_since, self.now) < IDLE_SECS {
             return self.add_evidence(evidence);
@@ -644,8 +641,10 @@ impl<'a> VerdictBuilder<'a> {
     }
 
     fn add_evidence(&mut self, mut evidence: Evidence) {
-        // One of several processes may have it open, or none.
-        if self.observed.doubt.is_some() && evidence.says != Status::Exited {
+        // One of several processes may have it open, or none; and in a folder of several agents the
+        // one that seems to have it may be the process of another session.
+        let is_unsure = self.observed.doubt.is_some() || self.is_process_concluded();
+        if is_unsure && evidence.says != Status::Exited {
             evidence.confidence = at_most_medium(evidence.confidence);
         }
         self.standing.push(evidence);

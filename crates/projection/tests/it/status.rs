@@ -347,6 +347,15 @@ fn prompt_that_is_written_late_settles_nothing_newer() {
 }
 
 #[test]
+fn compaction_that_was_given_up_is_over() {
+    let given_up = json!({"text": "not compressed", "about": "compaction_given_up"});
+    let case = Case::prompted().end("completed").add("compaction.started", json!({}));
+    assert_eq!(case.process(Life::Alive).verdict(5).confidence, Confidence::Medium);
+    let case = Case::prompted().end("completed").add("compaction.started", json!({}));
+    case.add("note", given_up).check(5, Status::Waiting, Reason::Prompt);
+}
+
+#[test]
 fn unended_compaction_is_doubted() {
     let begun = Case::prompted().end("completed").add("compaction.started", json!({}));
     let begun = begun.process(Life::Alive).check(MINUTE, Status::Running, Reason::Compaction);
@@ -626,16 +635,23 @@ fn ready_becomes_idle_after_two_minutes() {
 }
 
 #[test]
-fn readiness_is_as_sure_as_its_process() {
-    let mut case = Case::prompted().end("completed").process(Life::Alive);
-    assert_eq!(case.verdict(5).confidence, Confidence::High);
-    // Found by its folder: another session may have it.
-    if let Some(process) = &mut case.observed.process {
-        process.is_certain = false;
+fn status_is_as_sure_as_its_process() {
+    let question = json!({"request_id": "q1", "prompt": "Which port?", "status": "pending"});
+    for mut case in [
+        Case::prompted().end("completed"),
+        Case::prompted(),
+        Case::prompted().add("external.input", question),
+    ] {
+        case = case.process(Life::Alive);
+        assert_eq!(case.verdict(5).confidence, Confidence::High);
+        // Found by its folder: another session may have it.
+        if let Some(process) = &mut case.observed.process {
+            process.is_certain = false;
+        }
+        assert_eq!(case.verdict(5).confidence, Confidence::Medium);
+        assert_eq!(case.verdict(3 * MINUTE).confidence, Confidence::Medium);
+        assert_eq!(case.lock(Life::Alive).verdict(5).confidence, Confidence::High);
     }
-    assert_eq!(case.verdict(5).confidence, Confidence::Medium);
-    assert_eq!(case.verdict(3 * MINUTE).confidence, Confidence::Medium);
-    assert_eq!(case.lock(Life::Alive).verdict(5).confidence, Confidence::High);
 }
 
 #[test]

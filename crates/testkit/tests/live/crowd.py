@@ -72,16 +72,16 @@ class Statuses(unittest.TestCase):
 
 
 class Flickers(unittest.TestCase):
-    changes = [(BEGUN, "running"), (BEGUN + 20.0, "exited"), (BEGUN + 21.0, "running")]
+    changes = [(BEGUN, "running", "a"), (BEGUN + 20.0, "exited", "b"), (BEGUN + 21.0, "running", "a")]
 
     def test_flicker_is_reported(self):
         made = heard(RUNNING, (19.0, listed("running")))
         counts, [words] = report(made, self.changes)
         self.assertEqual(counts, [1, 0, 0, 0, 1])
-        self.assertIn("a flicker", words)
+        self.assertIn("a flicker: running, exited for 1.0 s (b), running", words)
 
     def test_flicker_between_two_looks_is_reported(self):
-        changes = [(at if at < BEGUN + 21.0 else BEGUN + 20.1, said) for at, said in self.changes]
+        changes = [(min(at, BEGUN + 20.1), *said) for at, *said in self.changes]
         made = heard(RUNNING, (19.5, listed("running")), (20.5, listed("running")))
         self.assertEqual(report(made, changes)[0], [1, 0, 0, 0, 1])
 

@@ -135,6 +135,7 @@ pub(super) struct QwenPayload {
     pub compressed_history: Vec<QwenMessage>,
     pub phase: Option<String>,
     pub raw_command: Option<String>,
+    pub output_history_items: Vec<OutputItem>,
     pub display_text: Option<String>,
     pub custom_title: Option<String>,
     pub title_source: Option<String>,
@@ -142,10 +143,30 @@ pub(super) struct QwenPayload {
     pub mode: Option<String>,
 }
 
+impl QwenPayload {
+    /// Whether it is the result of a command that was to compress the history and did not.
+    pub(super) fn is_compression_given_up(&self) -> bool {
+        let results = self.output_history_items.iter().filter_map(|item| item.compression.as_ref());
+        let mut statuses = results.filter_map(|result| result.compression_status);
+        self.phase.as_deref() == Some("result") && statuses.any(|status| status != COMPRESSED)
+    }
+}
+
+/// The status of a compression that succeeded. The others tell why it did not.
+const COMPRESSED: u64 = 1;
+
+/// What the result of a command shows.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct OutputItem {
+    compression: Option<Compression>,
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Compression {
     pub original_token_count: Option<u64>,
+    compression_status: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]

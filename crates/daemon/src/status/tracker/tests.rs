@@ -151,12 +151,16 @@ fn gemini(pid: u32, secs: i64, cwd: Option<&str>) -> AgentProcess {
 
 /// Adds an event of Gemini CLI, so many seconds after the first session began.
 fn add_gemini(journal: &Journal, id: &str, secs: i64, kind: &str, data: Value) {
+    add_of(journal, "gemini", id, secs, kind, data);
+}
+
+fn add_of(journal: &Journal, agent: &str, id: &str, secs: i64, kind: &str, data: Value) {
     let at = Time::from_millis(BEGUN + secs * 1_000);
-    let event_id = EventId::derived(at, "gemini", id, kind.as_bytes());
-    let session = SessionId::new(format!("gemini:{id}")).unwrap();
+    let event_id = EventId::derived(at, agent, id, kind.as_bytes());
+    let session = SessionId::new(format!("{agent}:{id}")).unwrap();
     let data = Raw::from_value(&data).unwrap();
     let mut draft = Draft::with_data(event_id, session, at, Kind::from(kind), data);
-    draft.provider = "gemini".to_owned();
+    draft.provider = agent.to_owned();
     draft.provider_session_id = Some(id.to_owned());
     journal.append(Batch::observed().with(draft)).unwrap();
 }
@@ -276,6 +280,33 @@ fn only_changed_sessions_are_assessed_again() {
     processes.agents.borrow_mut().push(gemini(1, -1, None));
     assert_eq!(changed(126, Recheck::Every), [Doing::Idle]);
     assert_eq!(processes.asked.get(), asked + 1);
+}
+
+#[test]
+fn session_that_a_new_process_opens_is_looked_at() {
+    let home = tempfile::TempDir::new().unwrap();
+    let journal = Journal::in_memory();
+    add_of(&journal, "copilot", "s", 0, "session.started", json!({"entry_point": "cli"}));
+    add_of(&journal, "copilot", "s", 1, "user.prompt", json!({"content": "go"}));
+    add_of(&journal, "copilot", "s", 2, "turn.completed", json!({"stop_reason": "completed"}));
+    let mut statuses = StatusTracker::new(journal, Environment::new(home.path(), []));
+    let processes = Listed::new([]);
+    let at = |secs: i64| Time::from_millis(BEGUN + secs * 1_000);
+    let listed = statuses.recent_to_show(&processes, at(5)).unwrap();
+    assert_eq!(listed[0].verdict.status, Doing::Exited);
+    let ids = BTreeSet::from([listed[0].info.id.clone()]);
+    let mut changed = |secs, which| {
+        let changed = statuses.changed(&ids, which, &processes, at(secs)).unwrap().unwrap();
+        changed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
+    };
+    let copilot = AgentProcess { program: "copilot", ..gemini(7, 6, Some("/elsewhere")) };
+    processes.agents.borrow_mut().push(copilot);
+    assert_eq!(changed(7, Recheck::Started), [Doing::Exited]);
+    // It locks the session some seconds after its start, and starts nothing else.
+    let folder = home.path().join(".copilot/session-state/s");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("inuse.7.lock"), "").unwrap();
+    assert_eq!(changed(12, Recheck::Open), [Doing::Waiting]);
 }
 
 #[test]
