@@ -94,8 +94,6 @@ impl<'a> Recorder<'a> {
     fn hand_over(&mut self) -> Result<(), SinkError> {
         self.gathered_bytes = 0;
         for (batch, bytes) in std::mem::take(&mut self.gathered) {
-            // An error ends the pass. The next one has a new recorder and starts at the committed
-            // positions.
             self.waiting.push_back((self.journal.submit(batch).map_err(sink_error)?, bytes));
             self.waiting_bytes += bytes;
         }
@@ -127,6 +125,27 @@ impl<'a> Recorder<'a> {
             self.deletions = deletions;
         }
         Ok(())
+    }
+
+    /// Hands over what was gathered and waits for all of it.
+    fn record_all(&mut self) -> Result<(), SinkError> {
+        self.hand_over()?;
+        while !self.waiting.is_empty() {
+            self.wait_for_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Returns to the committed positions after an error: a refused message of a hook does not end
+    /// the pass, and the next batch of its source goes on from what the journal has.
+    fn forget_uncommitted(&mut self) {
+        self.gathered.clear();
+        self.gathered_bytes = 0;
+        while !self.waiting.is_empty() {
+            // The first error is reported already. Other sources may have been recorded.
+            let _ = self.wait_for_oldest();
+        }
+        self.read_to.clear();
     }
 
     fn wait_for_oldest(&mut self) -> Result<(), SinkError> {
@@ -270,16 +289,13 @@ impl Sink for Recorder<'_> {
         // Checked only when a batch comes. The last one is handed over by `settle`.
         let is_late = self.is_news && self.gathered_since.elapsed() >= GATHERED_FOR;
         match is_much || is_late {
-            true => self.hand_over(),
+            true => self.hand_over().inspect_err(|_| self.forget_uncommitted()),
             false => Ok(()),
         }
     }
 
     fn settle(&mut self) -> Result<(), SinkError> {
-        self.hand_over()?;
-        while !self.waiting.is_empty() {
-            self.wait_for_oldest()?;
-        }
+        self.record_all().inspect_err(|_| self.forget_uncommitted())?;
         // After the last commit: what was recorded of a session deleted meanwhile is seen here.
         self.follow_deletions()
     }
@@ -405,6 +421,45 @@ mod tests {
         assert_eq!(all(&recorder), ["a3", "b1"]);
         recorder.settle().expect("it is recorded");
         assert_eq!((all(&recorder), recorder.waiting.len()), (vec!["a3".into(), "b1".into()], 0));
+    }
+
+    #[test]
+    fn refused_batch_leaves_the_committed_position() {
+        let dir = TempDir::new().expect("a folder can be made");
+        let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
+        let journal = journal.expect("it can be made");
+        let views = RefCell::default();
+        let mut recorder = Recorder::new(&journal, Gate::new(RecordingPolicy::default()), &views);
+        let batch = |source: &str, from: Option<&str>, to: &str, drafts: Vec<Draft>| Batch {
+            source: source.to_owned(),
+            from: from.map(str::to_owned),
+            to: to.to_owned(),
+            drafts,
+        };
+        recorder.put_batch(batch("a", None, "1", Vec::new())).expect("it is taken");
+        recorder.settle().expect("it is recorded");
+
+        // The journal refuses an event before it is queued, and a moved source when it is committed.
+        let session = SessionId::new("claude:s1").expect("a plain id");
+        let at = Time::from_millis(NOW);
+        let data = Raw::parse("{\"text\":\"told\"}").expect("it is JSON");
+        let id = EventId::derived(at, "claude", "s1", b"0");
+        let draft = Draft::with_data(id, session, at, Kind::Note, data);
+        let live = Draft { kind: Kind::AssistantDelta, ..draft.clone() };
+        let unfit = [("b", "1", vec![live]), ("c", "9", Vec::new())];
+        for (other, from, drafts) in unfit {
+            let refused = batch("a", Some(from), "2", drafts);
+            recorder.put_batch(batch(other, None, "1", Vec::new())).expect("it is taken");
+            recorder.put_batch(refused).expect("it is taken");
+            recorder.put_batch(batch("a", Some("2"), "3", Vec::new())).expect("it is taken");
+            recorder.settle().expect_err("one of them is refused");
+            let position = |key: &str| recorder.source(key).expect("it can be asked");
+            assert_eq!(position("a").as_deref(), Some("1"));
+            assert_eq!(position(other).as_deref(), Some("1"), "it was handed over before");
+        }
+        recorder.put_batch(batch("a", Some("1"), "2", vec![draft])).expect("it is taken");
+        recorder.settle().expect("it is recorded");
+        assert_eq!(recorder.recorded, 1);
     }
 
     fn thread(name: u32) -> String {
