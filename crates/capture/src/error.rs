@@ -13,6 +13,9 @@ pub enum CaptureError {
     Sink { path: PathBuf, source: SinkError },
     #[error("the journal does not take what was read")]
     Unrecorded(#[source] SinkError),
+    /// The same for what only a hook told; its transcript was recorded before.
+    #[error("the journal does not take what a hook told")]
+    Hook(#[source] SinkError),
     #[error("the journal cannot be asked how far sources were read")]
     Positions(#[source] SinkError),
 }

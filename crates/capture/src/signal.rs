@@ -165,9 +165,7 @@ impl Ingester<'_> {
         summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
-        let path = checkpoint.path;
-        sink.put_batch(batch).map_err(|source| CaptureError::Sink { path, source })?;
-        sink.settle().map_err(CaptureError::Unrecorded)
+        sink.put_batch(batch).and_then(|()| sink.settle()).map_err(CaptureError::Hook)
     }
 }
 

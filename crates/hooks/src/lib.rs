@@ -17,4 +17,4 @@ pub use install::{
 };
 pub use signals::Signals;
 pub use spool_dir::SpoolSummary;
-pub use undelivered::{MessageHandler, StoreError, Undelivered, UndeliveredSummary};
+pub use undelivered::{FailureCause, MessageHandler, StoreError, Undelivered, UndeliveredSummary};

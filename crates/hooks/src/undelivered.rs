@@ -38,9 +38,19 @@ pub trait MessageHandler {
         is_followed: bool,
     ) -> Result<SignalOutcome, CaptureError>;
 
-    /// Whether an error concerns its message alone, so that the next message may succeed. Any other
-    /// ends the pass: the journal takes nothing now.
-    fn is_about_message(&self, error: &CaptureError) -> bool;
+    /// What an error is about.
+    fn failure_cause(&self, error: &CaptureError) -> FailureCause;
+}
+
+/// What the failure of a message is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailureCause {
+    /// The events of the message itself. It is given up after some tries.
+    Message,
+    /// The transcript, which is read before its message. The message waits for it, however long.
+    Transcript,
+    /// The journal takes nothing now, which ends the pass.
+    Journal,
 }
 
 /// What one pass over both folders did.
@@ -91,12 +101,13 @@ impl Undelivered {
     }
 
     /// Handles the messages that are due, oldest first. A file stays until its message is done with.
+    /// The summary counts what was handled before an error, too.
     pub fn handle(
         &mut self,
         now: Time,
         handler: &mut dyn MessageHandler,
-    ) -> Result<UndeliveredSummary, CaptureError> {
-        let mut summary = UndeliveredSummary::default();
+        summary: &mut UndeliveredSummary,
+    ) -> Result<(), CaptureError> {
         // The oldest of both folders are among these.
         let (spooled, spooled_count) = self.spool.due_files(PASS_MAX, now);
         let (signaled, signaled_count) =
@@ -106,11 +117,10 @@ impl Undelivered {
         summary.has_more = spooled_count + signaled_count > PASS_MAX;
         files.truncate(PASS_MAX);
         // An error stops the pass: the journal takes nothing now, and the files wait.
-        let handled = files
-            .into_iter()
-            .try_for_each(|file| self.handle_file(file, now, handler, &mut summary));
+        let handled =
+            files.into_iter().try_for_each(|file| self.handle_file(file, now, handler, summary));
         self.spool.correct_room();
-        handled.map(|()| summary)
+        handled
     }
 
     /// Tries the earlier messages of a session again that wait on disk, before a message that ends
@@ -161,19 +171,23 @@ impl Undelivered {
     ) -> Result<(), CaptureError> {
         let (is_signal, name) = (file.is_signal, file.name.clone());
         let tried = message.clone();
-        match self.try_message(file, message, is_followed, now, handler, summary) {
-            Err(error) if handler.is_about_message(&error) => {
-                let (dir, counted) = match is_signal {
-                    true => (&mut self.signals.dir, &mut summary.signals),
-                    false => (&mut self.spool.dir, &mut summary.spool),
-                };
+        let Err(error) = self.try_message(file, message, is_followed, now, handler, summary) else {
+            return Ok(());
+        };
+        let (dir, counted) = match is_signal {
+            true => (&mut self.signals.dir, &mut summary.signals),
+            false => (&mut self.spool.dir, &mut summary.spool),
+        };
+        match handler.failure_cause(&error) {
+            FailureCause::Message => {
                 if dir.fail(name, tried.clone(), now, counted) {
                     summary.given_up.push(tried);
                 }
-                Ok(())
             }
-            handled => handled,
+            FailureCause::Transcript => dir.retry_later(name, tried, now),
+            FailureCause::Journal => return Err(error),
         }
+        Ok(())
     }
 
     fn try_message(

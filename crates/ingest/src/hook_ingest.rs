@@ -14,7 +14,8 @@ use capture::{
 };
 use event::{HookMessage, Source, Time};
 use hooks::{
-    HookReport, MessageHandler, SpoolSummary, StoreError, Undelivered, UndeliveredSummary,
+    FailureCause, HookReport, MessageHandler, SpoolSummary, StoreError, Undelivered,
+    UndeliveredSummary,
 };
 use journal::{AppendError, Journal};
 
@@ -74,12 +75,12 @@ impl HookIngest {
         // Transcripts first: most messages tell what stands there too, and then nothing more is
         // recorded.
         let done = pass.read_transcripts(&messages).and_then(|()| {
-            stored = undelivered.handle(now, &mut pass)?;
+            undelivered.handle(now, &mut pass, &mut stored)?;
             messages.iter().try_for_each(|message| {
                 is_kept.push(pass.ingest_queued(message, now, undelivered, &mut stored, report)?);
                 Ok(())
             })?;
-            pass.ingester.ingest_unwritten(pass.memory, pass.sink, pass.summary)
+            pass.ingest_unwritten(now)
         });
         for message in std::mem::take(&mut stored.given_up) {
             let problem = "the journal does not take it; it was moved to `rejected`";
@@ -135,11 +136,33 @@ impl HookPass<'_, '_> {
         }
         match self.try_queued(message, now, undelivered, stored, report) {
             // On disk it waits for its next try, and later messages need not wait for it.
-            Err(error) if self.is_about_message(&error) => {
+            Err(error) if self.failure_cause(&error) != FailureCause::Journal => {
                 Ok(store_message(message, undelivered, report))
             }
             done => done,
         }
+    }
+
+    /// Records the processes of sessions whose hooks called before they had a record, if they have
+    /// one now.
+    fn ingest_unwritten(&mut self, now: Time) -> Result<(), CaptureError> {
+        let mut failed = Ok(());
+        for message in self.memory.take_unwritten(now) {
+            if failed.is_ok() {
+                failed = self.record_facts(&message).map(|_| ());
+            }
+            let Err(error) = &failed else { continue };
+            match self.failure_cause(error) {
+                // A later call names the process again.
+                FailureCause::Message => failed = Ok(()),
+                FailureCause::Transcript => {
+                    self.memory.keep_unwritten(&message);
+                    failed = Ok(());
+                }
+                FailureCause::Journal => self.memory.keep_unwritten(&message),
+            }
+        }
+        failed
     }
 
     fn try_queued(
@@ -182,12 +205,18 @@ impl MessageHandler for HookPass<'_, '_> {
         self.ingester.apply_signal(message, is_followed, self.sink, self.summary)
     }
 
-    fn is_about_message(&self, error: &CaptureError) -> bool {
-        let (CaptureError::Sink { source, .. }
-        | CaptureError::Unrecorded(source)
-        | CaptureError::Positions(source)) = error;
+    fn failure_cause(&self, error: &CaptureError) -> FailureCause {
+        let (source, cause) = match error {
+            CaptureError::Hook(source) => (source, FailureCause::Message),
+            CaptureError::Sink { source, .. }
+            | CaptureError::Unrecorded(source)
+            | CaptureError::Positions(source) => (source, FailureCause::Transcript),
+        };
         // What does not come from the journal's check of events may be the disk.
-        source.0.downcast_ref().is_some_and(is_about_events)
+        match source.0.downcast_ref().is_some_and(is_about_events) {
+            true => cause,
+            false => FailureCause::Journal,
+        }
     }
 }
 

@@ -43,8 +43,8 @@ impl Ingester<'_> {
         let Some(agent) = agent.copied() else { return Ok(SignalOutcome::UnknownSession) };
         // Without a map no event is told by hooks alone.
         let Some(map) = agent.hook_map() else { return Ok(SignalOutcome::Done) };
-        let all = memory;
-        let memory = all.for_session(session_id(agent.provider(), &message.session).as_str());
+        let (all, session) = (memory, session_id(agent.provider(), &message.session));
+        let memory = all.for_session(session.as_str());
         let is_process_new = memory.is_other_process(message.process);
         let may_tell = map.may_tell(message, memory);
         if !may_tell && !is_process_new {
@@ -64,11 +64,14 @@ impl Ingester<'_> {
             all.keep_unwritten(message);
             return Ok(SignalOutcome::Done);
         };
-        // Behind the reading: if that fails, the memory is as before when the message comes again.
+        // A copy, which counts once its events are durable: a message that fails comes again, and
+        // tells the same in the light of the same memory.
+        let mut memory = memory.clone();
         memory.note_process(message.process);
-        let events = map.new_events(message, memory);
+        let events = map.new_events(message, &mut memory);
         let process = message.process.filter(|_| is_process_new);
         if events.is_empty() && process.is_none() {
+            *all.for_session(session.as_str()) = memory;
             return Ok(SignalOutcome::Done);
         }
         let path = checkpoint.path.clone();
@@ -90,26 +93,12 @@ impl Ingester<'_> {
             builder.add_raw_event(identity, Some(message.at), kind, data).text = text;
         }
         let mut drafts = builder.finish().drafts;
-        if drafts.is_empty() {
-            return Ok(SignalOutcome::Done);
+        if !drafts.is_empty() {
+            drafts.iter_mut().for_each(|draft| set_origin(draft, message));
+            self.put_from_hook(agent, (key, checkpoint, recorded), drafts, sink, summary)?;
         }
-        drafts.iter_mut().for_each(|draft| set_origin(draft, message));
-        self.put_from_hook(agent, (key, checkpoint, recorded), drafts, sink, summary)?;
+        *all.for_session(session.as_str()) = memory;
         Ok(SignalOutcome::Done)
-    }
-
-    /// Records the processes of sessions whose hooks called before they had a record, if they have
-    /// one now.
-    pub fn ingest_unwritten(
-        &self,
-        memory: &mut HookMemory,
-        sink: &mut dyn Sink,
-        summary: &mut IngestSummary,
-    ) -> Result<(), CaptureError> {
-        for message in memory.take_unwritten((self.clock)()) {
-            self.ingest_hook(&message, memory, sink, summary)?;
-        }
-        Ok(())
     }
 
     /// Reads what is new in the transcript that a message named.
@@ -152,8 +141,7 @@ impl HookMap {
         if message.source == How::Telemetry {
             // Only facts that no transcript has are made from telemetry, so all of them count.
             let news = message.facts.iter().filter(|fact| {
-                fact.kind != Kind::ApprovalResolved
-                    || is_first_decision(message, &fact.data, memory)
+                fact.kind != Kind::ApprovalResolved || is_first_decision(&fact.data, memory)
             });
             return news.map(HookOnlyEvent::from_fact).collect();
         }
@@ -163,9 +151,9 @@ impl HookMap {
                 Kind::ToolCall => call_tool(message, data, memory, &mut events),
                 Kind::ApprovalRequested => ask_approval(message, data, memory, &mut events),
                 Kind::ExternalInput => ask_question(message, data, memory, &mut events),
-                Kind::ToolStarted => start_tool(message, data, memory, &mut events),
-                Kind::ToolResult => finish_tool(message, data, memory, &mut events),
-                Kind::ApprovalResolved if !is_first_decision(message, data, memory) => {}
+                Kind::ToolStarted => start_tool(data, memory, &mut events),
+                Kind::ToolResult => finish_tool(data, memory, &mut events),
+                Kind::ApprovalResolved if !is_first_decision(data, memory) => {}
                 Kind::TurnCompleted => cancel_all(message, memory, "interrupted", &mut events),
                 _ => events.push(HookOnlyEvent::from_fact(fact)),
             }
@@ -243,7 +231,6 @@ fn ask_approval(
         request.approval_id = request.call_id.clone().unwrap_or_else(|| made_up_id(message));
     }
     let is_new = memory.add_question(OpenQuestion {
-        name: message.name.clone(),
         approval_id: request.approval_id.clone(),
         call_id: request.call_id.clone(),
         tool: request.tool.clone(),
@@ -277,7 +264,6 @@ fn ask_question(
         }
     }
     let is_new = memory.add_question(OpenQuestion {
-        name: message.name.clone(),
         approval_id: request.request_id.clone(),
         call_id: None,
         tool,
@@ -292,32 +278,19 @@ fn ask_question(
 }
 
 /// A tool call starts: the agent would not start it without an approval, so it was approved.
-fn start_tool(
-    message: &HookMessage,
-    data: &Raw,
-    memory: &mut SessionMemory,
-    events: &mut Vec<HookOnlyEvent>,
-) {
+fn start_tool(data: &Raw, memory: &mut SessionMemory, events: &mut Vec<HookOnlyEvent>) {
     let Ok(started) = data.read::<ToolReport>() else { return };
     // The fact of a start carries no id of the call, so the input connects the two.
     let question = memory.end_call(None, &input_hash(&started.tool, &started.input));
-    events.extend(
-        question.map(|question| answer_question(message, question, "it was begun", memory)),
-    );
+    events.extend(question.map(|question| answer_question(question, "it was begun", memory)));
 }
 
-fn finish_tool(
-    message: &HookMessage,
-    data: &Raw,
-    memory: &mut SessionMemory,
-    events: &mut Vec<HookOnlyEvent>,
-) {
+fn finish_tool(data: &Raw, memory: &mut SessionMemory, events: &mut Vec<HookOnlyEvent>) {
     let Ok(report) = data.read::<ToolReport>() else { return };
     let input_hash = input_hash(&report.tool, &report.input);
     let call_id = Some(report.call_id.as_str()).filter(|id| !id.is_empty());
     let question = memory.end_call(call_id, &input_hash);
-    events
-        .extend(question.map(|question| answer_question(message, question, "it was done", memory)));
+    events.extend(question.map(|question| answer_question(question, "it was done", memory)));
     let ToolReport { call_id, tool, outcome, output, .. } = report;
     let text = output.as_ref().map(shown_json);
     let tool = Some(tool);
@@ -327,7 +300,6 @@ fn finish_tool(
 
 /// The answer to a question, as the next step of the agent shows it.
 fn answer_question(
-    message: &HookMessage,
     question: OpenQuestion,
     reason: &str,
     memory: &mut SessionMemory,
@@ -336,9 +308,9 @@ fn answer_question(
         return close_question(question, InputStatus::Received);
     }
     // Telemetry may name the decision by either id.
-    memory.add_decision(&question.approval_id, &message.name);
+    memory.add_decision(&question.approval_id);
     if let Some(call_id) = &question.call_id {
-        memory.add_decision(call_id, &message.name);
+        memory.add_decision(call_id);
     }
     let resolved = ApprovalResolved {
         approval_id: question.approval_id,
@@ -352,10 +324,10 @@ fn answer_question(
 }
 
 /// Whether a decision is told for the first time: an agent may tell one in several ways.
-fn is_first_decision(message: &HookMessage, data: &Raw, memory: &mut SessionMemory) -> bool {
+fn is_first_decision(data: &Raw, memory: &mut SessionMemory) -> bool {
     let Ok(ApprovalResolved { approval_id, .. }) = data.read() else { return true };
     memory.close_question(&approval_id);
-    memory.add_decision(&approval_id, &message.name)
+    memory.add_decision(&approval_id)
 }
 
 /// Cancels every open question: the turn or the session that asked is over.

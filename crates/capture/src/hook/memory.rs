@@ -37,12 +37,12 @@ pub struct HookMemory {
 }
 
 /// What earlier messages of one session told.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SessionMemory {
     calls: VecDeque<StartedCall>,
     questions: VecDeque<OpenQuestion>,
-    /// The ids of the latest decisions, and the names of the messages that told them.
-    decisions: VecDeque<(String, String)>,
+    /// The ids of the latest decisions.
+    decisions: VecDeque<String>,
     /// The process of the last message that was recorded.
     process: Option<ProcessIdentity>,
 }
@@ -61,8 +61,6 @@ pub(super) struct StartedCall {
 /// An approval or another question to the user without an answer yet.
 #[derive(Clone, Debug)]
 pub(super) struct OpenQuestion {
-    /// The name of the message that told it.
-    pub name: String,
     pub approval_id: String,
     pub call_id: Option<String>,
     pub tool: String,
@@ -88,7 +86,7 @@ impl HookMemory {
 
 impl HookMemory {
     /// Keeps a message until its session has a record, in place of an earlier one.
-    pub(super) fn keep_unwritten(&mut self, message: &HookMessage) {
+    pub fn keep_unwritten(&mut self, message: &HookMessage) {
         let is_other = |kept: &HookMessage| {
             (&kept.provider, &kept.session) != (&message.provider, &message.session)
         };
@@ -100,7 +98,7 @@ impl HookMemory {
     }
 
     /// The messages whose sessions had no record, without those that are too old.
-    pub(super) fn take_unwritten(&mut self, now: Time) -> VecDeque<HookMessage> {
+    pub fn take_unwritten(&mut self, now: Time) -> VecDeque<HookMessage> {
         let mut kept = std::mem::take(&mut self.unwritten);
         kept.retain(|message| now.nanos() - message.at.nanos() < UNWRITTEN_MILLIS * 1_000_000);
         kept
@@ -139,8 +137,6 @@ impl SessionMemory {
 
     /// Adds a question; whether it is told for the first time.
     pub(super) fn add_question(&mut self, question: OpenQuestion) -> bool {
-        // A message that could not be recorded is ingested again: its question is as new as before.
-        self.questions.retain(|known| known.name != question.name);
         let is_same = |known: &OpenQuestion| {
             let since = (question.at.nanos() - known.at.nanos()).abs();
             // Two calls with ids are two questions, even if their inputs are equal.
@@ -182,13 +178,11 @@ impl SessionMemory {
         self.questions.retain(|question| question.approval_id != approval_id);
     }
 
-    /// Adds a decision; whether it is told for the first time. It counts as new again for the same
-    /// message, which may come a second time because it could not be recorded.
-    pub(super) fn add_decision(&mut self, id: &str, name: &str) -> bool {
-        let known = self.decisions.iter().find(|(known, _)| known == id);
-        let is_new = known.is_none_or(|(_, by)| by == name);
-        if known.is_none() {
-            push_bounded(&mut self.decisions, (id.to_owned(), name.to_owned()));
+    /// Adds a decision; whether it is told for the first time.
+    pub(super) fn add_decision(&mut self, id: &str) -> bool {
+        let is_new = !self.decisions.iter().any(|known| known == id);
+        if is_new {
+            push_bounded(&mut self.decisions, id.to_owned());
         }
         is_new
     }

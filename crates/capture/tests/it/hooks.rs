@@ -19,6 +19,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::files::Failing;
 use crate::memory::Memory;
 use crate::scenario::{NOW, agent, fixtures, read as read_home};
 
@@ -294,18 +295,58 @@ fn process_is_recorded_once_its_session_is() {
     let message = read_at("claude", "SessionStart", r#"{"session_id": "s1"}"#, 0, started_at);
     let message = HookMessage { process: Some(process), ..message.unwrap() };
     pump.ingest_hook(&message, &mut memory, &mut sink, &mut summary).unwrap();
-    pump.ingest_unwritten(&mut memory, &mut sink, &mut summary).unwrap();
+    let mut ingest_unwritten = |sink: &mut Memory| {
+        for message in memory.take_unwritten(clock()) {
+            pump.ingest_hook(&message, &mut memory, sink, &mut summary).unwrap();
+        }
+    };
+    ingest_unwritten(&mut sink);
     assert_eq!(sink.events().count(), 0);
 
     let line = json!({"type": "user", "sessionId": "s1", "uuid": "u1", "cwd": "/home/dev/app",
         "timestamp": "2026-03-02T09:00:00.000Z", "message": {"role": "user", "content": "go"}});
     fs::write(folder.join("s1.jsonl"), format!("{line}\n")).unwrap();
     pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
-    pump.ingest_unwritten(&mut memory, &mut sink, &mut summary).unwrap();
-    pump.ingest_unwritten(&mut memory, &mut sink, &mut summary).unwrap();
+    ingest_unwritten(&mut sink);
+    ingest_unwritten(&mut sink);
     let changes = sink.events().filter(|event| event.kind == Kind::SettingsChanged);
     let named = changes.map(|event| event.readable::<SettingsChanged>().unwrap().process);
     assert_eq!(named.map(|process| process.unwrap().pid).collect::<Vec<u32>>(), [7]);
+}
+
+#[test]
+fn failed_commit_leaves_the_memory() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".qwen/projects/app/chats");
+    fs::create_dir_all(&folder).unwrap();
+    let line = json!({"type": "user", "sessionId": "s1", "uuid": "u1", "cwd": "/home/dev/app",
+        "timestamp": "2026-03-02T09:00:00.000Z",
+        "message": {"role": "user", "parts": [{"text": "go"}]}});
+    fs::write(folder.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    let environment = Environment::new(home.path(), []);
+    let agents = [agent("qwen")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
+    let mut sink = Failing { memory: Memory::default(), puts_left: usize::MAX };
+    pump.ingest_all(&mut sink, &mut |_| {}).unwrap();
+    let payload = json!({"session_id": "s1", "tool_name": "run_shell_command",
+        "tool_input": {"command": "make"}});
+    // Each message fails at first: the disk is full.
+    for (number, event) in ["PermissionRequest", "PreToolUse"].into_iter().enumerate() {
+        let message = read_at("qwen", event, &payload.to_string(), number, clock()).unwrap();
+        let (pid, start) = (7, ProcessStart::Ticks(7));
+        let process = Some(ProcessIdentity { pid, start, started_at: clock() });
+        let message = HookMessage { process, ..message };
+        sink.puts_left = 0;
+        pump.ingest_hook(&message, &mut memory, &mut sink, &mut summary).unwrap_err();
+        sink.puts_left = usize::MAX;
+        pump.ingest_hook(&message, &mut memory, &mut sink, &mut summary).unwrap();
+    }
+    let told = sink.memory.events().filter(|event| event.source == Source::Hook);
+    let told: Vec<Kind> = told.map(|event| event.kind.clone()).collect();
+    let expected = [Kind::SettingsChanged, Kind::ApprovalRequested, Kind::ApprovalResolved];
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{CaptureError, SignalOutcome};
 use event::{HookMessage, SignalKind, Time};
-use hooks::{MessageHandler, SpoolSummary, Undelivered};
+use hooks::{FailureCause, MessageHandler, SpoolSummary, Undelivered, UndeliveredSummary};
 use tempfile::TempDir;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -39,8 +39,8 @@ where
         self.0(message, is_followed)
     }
 
-    fn is_about_message(&self, _: &CaptureError) -> bool {
-        false
+    fn failure_cause(&self, _: &CaptureError) -> FailureCause {
+        FailureCause::Journal
     }
 }
 
@@ -78,7 +78,9 @@ impl World {
             handled.push(format!("{:?} {provider}:{session}{followed}", message.signal.unwrap()));
             Ok(answer)
         });
-        undelivered.handle(now, &mut noted).unwrap().signals
+        let mut summary = UndeliveredSummary::default();
+        undelivered.handle(now, &mut noted, &mut summary).unwrap();
+        summary.signals
     }
 
     fn folder(&self) -> &Path {
@@ -174,7 +176,8 @@ fn failure_keeps_the_signal() {
     let now = Time::from_millis(NOW);
     let mut fails =
         Applied(|_: &HookMessage, _| Err(CaptureError::Positions(failed.take().unwrap())));
-    assert!(world.undelivered.handle(now, &mut fails).is_err());
+    let mut summary = UndeliveredSummary::default();
+    assert!(world.undelivered.handle(now, &mut fails, &mut summary).is_err());
     assert_eq!(world.files("").len(), 1);
     assert_eq!(world.handle(0, SignalOutcome::Done).handled, 1);
 }
@@ -193,8 +196,9 @@ fn file_named_after_session_is_claimed() {
         fs::write(folder.join("s-1.json"), r#"{"type":"stop","ts":1799999999.9}"#).unwrap();
         Ok(SignalOutcome::Done)
     });
-    let summary = world.undelivered.handle(now, &mut handler);
-    assert_eq!(summary.unwrap().signals.handled, 2);
+    let mut summary = UndeliveredSummary::default();
+    world.undelivered.handle(now, &mut handler, &mut summary).unwrap();
+    assert_eq!(summary.signals.handled, 2);
     let told = |(provider, session): &(String, String)| format!("{provider}:{session}");
     assert_eq!(heard.iter().map(told).collect::<Vec<_>>(), ["claude:s-1", "codex:s-2"]);
     assert_eq!(world.files(""), ["s-1.json"]);

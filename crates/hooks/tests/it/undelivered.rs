@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use capture::{CaptureError, SignalOutcome, SinkError};
 use event::{HookFact, HookMessage, Kind, Raw, SignalKind, Time};
-use hooks::{MessageHandler, Undelivered};
+use hooks::{FailureCause, MessageHandler, Undelivered, UndeliveredSummary};
 use tempfile::TempDir;
 
 const NOW: i64 = 1_800_000_000_000;
@@ -18,6 +18,8 @@ fn message(signal: Option<SignalKind>, millis: i64) -> HookMessage {
     HookMessage { signal, facts: vec![fact], ..HookMessage::new(name, "claude", "s", at) }
 }
 
+type Failure = fn(SinkError) -> CaptureError;
+
 /// A session whose agent never writes a record of its compaction.
 #[derive(Default)]
 struct Session {
@@ -26,14 +28,21 @@ struct Session {
     facts: usize,
     /// A file that is removed while a clear is recorded.
     obstacle: Option<PathBuf>,
-    /// The name of a message that always fails.
-    refused: Option<String>,
+    /// The names of messages that always fail, and how.
+    refused: Vec<(String, Failure)>,
+}
+
+/// Handles what is due, without an error.
+fn handle(undelivered: &mut Undelivered, now: Time, session: &mut Session) -> UndeliveredSummary {
+    let mut summary = UndeliveredSummary::default();
+    undelivered.handle(now, session, &mut summary).unwrap();
+    summary
 }
 
 impl MessageHandler for Session {
     fn record_facts(&mut self, message: &HookMessage) -> Result<SignalOutcome, CaptureError> {
-        if self.refused.as_ref() == Some(&message.name) {
-            return Err(CaptureError::Unrecorded(SinkError("it is too large".into())));
+        if let Some((_, fail)) = self.refused.iter().find(|(name, _)| *name == message.name) {
+            return Err(fail(SinkError("it is too large".into())));
         }
         self.facts += 1;
         if let Some(path) = self.obstacle.take_if(|_| message.ends_history()) {
@@ -54,8 +63,12 @@ impl MessageHandler for Session {
         Ok(SignalOutcome::Done)
     }
 
-    fn is_about_message(&self, _: &CaptureError) -> bool {
-        true
+    fn failure_cause(&self, error: &CaptureError) -> FailureCause {
+        match error {
+            CaptureError::Hook(_) => FailureCause::Message,
+            CaptureError::Unrecorded(_) => FailureCause::Transcript,
+            _ => FailureCause::Journal,
+        }
     }
 }
 
@@ -70,9 +83,9 @@ fn order_holds_beyond_one_pass() {
     undelivered.store_signal(&message(Some(SignalKind::Clear), 1_501)).unwrap();
     let mut session = Session::default();
     let now = Time::from_millis(NOW + 2_000);
-    assert!(undelivered.handle(now, &mut session).unwrap().has_more);
+    assert!(handle(&mut undelivered, now, &mut session).has_more);
     assert_eq!((session.facts, &session.applied[..]), (1_000, &[][..]));
-    assert!(!undelivered.handle(now, &mut session).unwrap().has_more);
+    assert!(!handle(&mut undelivered, now, &mut session).has_more);
     assert_eq!(session.facts, 1_501);
     assert_eq!(session.applied, [SignalKind::Compact, SignalKind::Clear]);
 }
@@ -87,7 +100,7 @@ fn unwritten_signal_keeps_its_turn() {
     let signals = dir.path().join("signals");
     fs::write(&signals, "no folder").unwrap();
     let mut session = Session { obstacle: Some(signals), ..Session::default() };
-    undelivered.handle(Time::from_millis(NOW + 10), &mut session).unwrap();
+    handle(&mut undelivered, Time::from_millis(NOW + 10), &mut session);
     assert_eq!(session.applied, [SignalKind::Compact, SignalKind::Clear]);
 }
 
@@ -97,32 +110,65 @@ fn clear_finds_a_waiting_compaction() {
     let mut undelivered = Undelivered::in_journal(dir.path());
     undelivered.store_message(&message(Some(SignalKind::Compact), 0)).unwrap();
     let mut session = Session::default();
-    undelivered.handle(Time::from_millis(NOW), &mut session).unwrap();
+    handle(&mut undelivered, Time::from_millis(NOW), &mut session);
     // Before the compaction is due again.
     undelivered.store_signal(&message(Some(SignalKind::Clear), 1)).unwrap();
-    undelivered.handle(Time::from_millis(NOW + 2), &mut session).unwrap();
+    handle(&mut undelivered, Time::from_millis(NOW + 2), &mut session);
     assert_eq!(session.applied, [SignalKind::Compact, SignalKind::Clear]);
 }
 
-#[test]
-fn failing_message_is_set_aside() {
+/// Lets a message fail over and over; in which pass it was given up, of 20.
+fn given_up_in(fail: Failure) -> Option<i64> {
     let dir = TempDir::new().unwrap();
     let mut undelivered = Undelivered::in_journal(dir.path());
     let bad = message(None, 0);
     undelivered.store_message(&bad).unwrap();
-    let mut session = Session { refused: Some(bad.name.clone()), ..Session::default() };
-    let (mut passes, mut given_up) = (0, Vec::new());
-    while given_up.is_empty() && passes < 20 {
-        passes += 1;
-        undelivered.store_message(&message(None, passes)).unwrap();
+    let mut session = Session { refused: vec![(bad.name.clone(), fail)], ..Session::default() };
+    for pass in 1..=20 {
+        undelivered.store_message(&message(None, pass)).unwrap();
         // Behind the longest pause.
-        let now = Time::from_millis(NOW + passes * 10 * 60 * 1_000);
-        given_up = undelivered.handle(now, &mut session).unwrap().given_up;
-        assert_eq!(session.facts, passes as usize, "the others do not wait for it");
+        let now = Time::from_millis(NOW + pass * 10 * 60 * 1_000);
+        let summary = handle(&mut undelivered, now, &mut session);
+        assert_eq!(session.facts, pass as usize, "the others do not wait for it");
+        if !summary.given_up.is_empty() {
+            assert_eq!(summary.given_up, [bad]);
+            let kept = fs::read_dir(dir.path().join("spool/rejected")).unwrap().count();
+            assert_eq!(kept, 2, "the message and the reason");
+            return Some(pass);
+        }
     }
-    assert_eq!((given_up, passes), (vec![bad], 5));
-    let kept = fs::read_dir(dir.path().join("spool/rejected")).unwrap().count();
-    assert_eq!(kept, 2, "the message and the reason");
+    None
+}
+
+#[test]
+fn failing_message_is_set_aside() {
+    assert_eq!(given_up_in(CaptureError::Hook), Some(5));
+}
+
+#[test]
+fn message_waits_for_its_transcript() {
+    assert_eq!(given_up_in(CaptureError::Unrecorded), None);
+}
+
+#[test]
+fn given_up_message_is_reported_after_an_error() {
+    let dir = TempDir::new().unwrap();
+    let mut undelivered = Undelivered::in_journal(dir.path());
+    let bad = message(None, 0);
+    undelivered.store_message(&bad).unwrap();
+    let refused = vec![(bad.name.clone(), CaptureError::Hook as Failure)];
+    let mut session = Session { refused, ..Session::default() };
+    let at = |pass: i64| Time::from_millis(NOW + pass * 10 * 60 * 1_000);
+    for pass in 1..5 {
+        assert_eq!(handle(&mut undelivered, at(pass), &mut session).given_up, []);
+    }
+    // In the pass of its last try the disk is full when the next message comes.
+    let next = message(None, 1);
+    undelivered.store_message(&next).unwrap();
+    session.refused.push((next.name, CaptureError::Positions));
+    let mut summary = UndeliveredSummary::default();
+    undelivered.handle(at(5), &mut session, &mut summary).unwrap_err();
+    assert_eq!(summary.given_up, [bad]);
 }
 
 #[test]
@@ -137,7 +183,7 @@ fn unreadable_files_hide_no_others() {
     undelivered.store_signal(&message(Some(SignalKind::Clear), 1_000)).unwrap();
     let mut session = Session::default();
     let now = Time::from_millis(NOW + 2_000);
-    assert!(undelivered.handle(now, &mut session).unwrap().has_more, "the clear waits");
-    assert!(!undelivered.handle(now, &mut session).unwrap().has_more);
+    assert!(handle(&mut undelivered, now, &mut session).has_more, "the clear waits");
+    assert!(!handle(&mut undelivered, now, &mut session).has_more);
     assert_eq!(session.applied, [SignalKind::Clear]);
 }

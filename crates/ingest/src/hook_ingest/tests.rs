@@ -43,8 +43,8 @@ impl MessageHandler for NoMessage {
         panic!("{message:?}")
     }
 
-    fn is_about_message(&self, _: &CaptureError) -> bool {
-        false
+    fn failure_cause(&self, _: &CaptureError) -> FailureCause {
+        FailureCause::Journal
     }
 }
 
@@ -92,7 +92,8 @@ fn room_without_a_file_is_given_back() {
     let entries = fs::read_dir(&spool).unwrap().flatten();
     let files = entries.filter(|entry| entry.file_name() != ".taken");
     files.for_each(|entry| fs::remove_file(entry.path()).unwrap());
-    undelivered.handle(Time::from_millis(NOW), &mut NoMessage).unwrap();
+    let mut summary = UndeliveredSummary::default();
+    undelivered.handle(Time::from_millis(NOW), &mut NoMessage, &mut summary).unwrap();
     assert_eq!(fs::metadata(spool.join(".taken")).unwrap().len(), 0);
 }
 
