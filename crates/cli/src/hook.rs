@@ -184,7 +184,7 @@ impl HookInvocation {
             return;
         }
         let stored = match result {
-            HookResult::NotAccepted(message) => store_message(folder, &message),
+            HookResult::NotAccepted(message) => store_message(folder, *message),
             // These leave nothing on disk, but the call itself is noted.
             HookResult::Accepted
             | HookResult::Trial
@@ -215,16 +215,26 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     let Some(message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
     };
+    let socket = hook_socket(folder);
+    // A daemon removes its socket when it ends. What is stored instead may not name the process.
+    if !socket.exists() {
+        return HookResult::NotAccepted(Box::new(message));
+    }
     let begun = Instant::now();
-    // Only this process can tell: once it ends, its ancestors are forgotten.
-    let program = agent.to_owned();
-    let process = read_within(ANCESTORS_TIMEOUT, move || host::calling_agent(&program));
-    let message = HookMessage { process, ..message };
+    let message = name_process(message);
     let left = DAEMON_TIMEOUT.saturating_sub(begun.elapsed());
-    match send_message(&hook_socket(folder), &message, left) {
+    match send_message(&socket, &message, left) {
         true => HookResult::Accepted,
         false => HookResult::NotAccepted(Box::new(message)),
     }
+}
+
+/// Adds the process that called. Only this program can tell: once it ends, its ancestors are
+/// forgotten.
+fn name_process(message: HookMessage) -> HookMessage {
+    let program = message.provider.clone();
+    let process = read_within(ANCESTORS_TIMEOUT, move || host::calling_agent(&program));
+    HookMessage { process, ..message }
 }
 
 /// Reads something on a thread of its own, which ends with the process if the read hangs; `None` if
@@ -241,11 +251,13 @@ fn read_within<T: Send + 'static>(
 
 /// Stores a message in one place: in the spool if it has facts that no transcript has, otherwise as
 /// a signal if it announces something. All else stands in the transcript, which is read anyway.
-fn store_message(folder: &Path, message: &HookMessage) -> Result<(), String> {
+fn store_message(folder: &Path, message: HookMessage) -> Result<(), String> {
     let undelivered = Undelivered::in_journal(folder);
-    let stored = match has_hook_only_facts(message) {
-        true => undelivered.store_message(message),
-        false => undelivered.store_signal(message),
+    let stored = match has_hook_only_facts(&message) {
+        true if message.process.is_none() => undelivered.store_message(&name_process(message)),
+        true => undelivered.store_message(&message),
+        // A signal names no process.
+        false => undelivered.store_signal(&message),
     };
     stored.map_err(|error| error.to_string())
 }

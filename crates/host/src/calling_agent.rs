@@ -3,7 +3,7 @@
 use event::ProcessIdentity;
 use rustix::process::{geteuid, getppid};
 
-use crate::process_info::{self, Inspection};
+use crate::process_info;
 
 /// Ancestors that are looked at. Between an agent and its hook stand a shell or two; an agent
 /// further up is not found, and its call names no process.
@@ -15,15 +15,16 @@ const ANCESTORS_MAX: usize = 6;
 /// adopts the hook, and that one must not pass for the agent.
 pub fn calling_agent(program: &str) -> Option<ProcessIdentity> {
     let mut pid = u32::try_from(getppid()?.as_raw_nonzero().get()).ok()?;
+    let uid = geteuid().as_raw();
     for _ in 0..ANCESTORS_MAX {
-        let Inspection::Running(process) = process_info::inspect(pid) else { return None };
+        let ancestor = process_info::read_ancestor(pid)?;
         // Processes of other users are never ours.
-        let is_own = process.uid == geteuid().as_raw();
-        let line = process_info::read_command_line(pid).filter(|_| is_own);
+        let line = ancestor.line.filter(|_| ancestor.uid == uid);
         if line.is_some_and(|line| line.runs_program(program)) {
-            return process.identity();
+            let started_at = process_info::started_at(ancestor.started)?;
+            return Some(ProcessIdentity { pid, start: ancestor.started, started_at });
         }
-        pid = process.parent?;
+        pid = ancestor.parent?;
     }
     None
 }

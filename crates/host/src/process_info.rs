@@ -5,15 +5,17 @@
 
 use std::path::PathBuf;
 
-use event::{ProcessIdentity, ProcessStart};
+use event::ProcessStart;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+
+use crate::command_line::CommandLine;
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{
-    ProcessHandle, inspect, read_command_line, read_command_lines, read_descendants,
+    ProcessHandle, inspect, read_ancestor, read_command_line, read_command_lines, read_descendants,
     read_open_files, started_at,
 };
 
@@ -21,7 +23,7 @@ pub(crate) use macos::{
 mod procfs;
 #[cfg(not(target_os = "macos"))]
 pub(crate) use procfs::{
-    ProcessHandle, inspect, read_command_line, read_command_lines, read_descendants,
+    ProcessHandle, inspect, read_ancestor, read_command_line, read_command_lines, read_descendants,
     read_open_files, started_at,
 };
 
@@ -43,6 +45,15 @@ pub struct ProcessInfo {
     pub cwd: Option<PathBuf>,
 }
 
+/// A process above this one, as far as it tells whether it is an agent.
+pub(crate) struct Ancestor {
+    pub(crate) started: ProcessStart,
+    pub(crate) uid: u32,
+    pub(crate) parent: Option<u32>,
+    /// Its first words; absent if the system does not tell them.
+    pub(crate) line: Option<CommandLine>,
+}
+
 /// The result of a look at one pid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inspection {
@@ -51,14 +62,6 @@ pub enum Inspection {
     Gone,
     /// The system did not answer. The process may run.
     Unknown,
-}
-
-impl ProcessInfo {
-    /// Returns the name that no other process has; `None` if the system does not tell the time.
-    pub fn identity(&self) -> Option<ProcessIdentity> {
-        let started_at = started_at(self.started)?;
-        Some(ProcessIdentity { pid: self.pid, start: self.started, started_at })
-    }
 }
 
 impl Inspection {

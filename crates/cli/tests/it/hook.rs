@@ -668,6 +668,17 @@ fn killed_agent_is_resumed_without_a_prompt() {
     assert_eq!(daemon.terminate().code, Some(0));
 }
 
+#[test]
+fn spooled_call_names_its_process() {
+    let world = with_session();
+    let mut agent = Agent::start(&world);
+    agent.call("PermissionRequest");
+    let spool = journal(&world).join("spool");
+    let message = fs::read(spool.join(&names(&spool)[0])).unwrap();
+    let message: Value = serde_json::from_slice(&message).unwrap();
+    assert_eq!(message["process"]["pid"], agent.0.id());
+}
+
 fn now_millis() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_millis()).unwrap()

@@ -9,7 +9,7 @@ use sysinfo::{
 
 use event::{ProcessStart, Time};
 
-use super::{Inspection, ProcessInfo};
+use super::{Ancestor, Inspection, ProcessInfo};
 use crate::command_line::{ARGUMENTS_MAX, CommandLine, WORDS_MAX};
 
 /// A process that is held on to. The system has no such thing.
@@ -47,6 +47,13 @@ pub(crate) fn inspect(pid: u32) -> Inspection {
         name: process.name().to_string_lossy().into_owned(),
         cwd: process.cwd().map(Into::into),
     })
+}
+
+/// Looks at a process above this one.
+pub(crate) fn read_ancestor(pid: u32) -> Option<Ancestor> {
+    let Inspection::Running(process) = inspect(pid) else { return None };
+    let ProcessInfo { started, uid, parent, .. } = process;
+    Some(Ancestor { started, uid, parent, line: read_command_line(pid) })
 }
 
 /// Lists nothing: only a list of all processes would tell, and approvals must not cost one.

@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Inspection, ProcessInfo};
+use super::{Ancestor, Inspection, ProcessInfo};
 use crate::command_line::{ARGUMENTS_MAX, CommandLine, WORDS_MAX};
 
 /// Processes below one that are listed. Those further away from it are left out.
@@ -33,6 +33,9 @@ const STAT_BYTES_MAX: usize = 2_048;
 
 /// Bytes of a command line that are read. A prompt may be longer; words behind it are not seen.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Bytes of the command line of an ancestor that are read. The program stands among the first words.
+const ANCESTOR_BYTES_MAX: usize = 4 * 1024;
 
 /// Open files of a process that are looked at. A transcript among the others is not seen.
 const FILES_MAX: usize = 1_024;
@@ -75,14 +78,10 @@ pub(crate) fn inspect(pid: u32) -> Inspection {
 }
 
 fn read_process(pid: u32) -> Result<Inspection, Errno> {
-    // Every read goes through one handle of the folder: it stays with its process, even if the
-    // kernel gives the pid to another one between two reads.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = open(format!("/proc/{pid}"), flags, Mode::empty())?;
-    let stat = openat(&folder, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let folder = open_process(pid)?;
     let mut text = [0; STAT_BYTES_MAX];
-    let length = rustix::io::read(&stat, &mut text)?;
-    let text = String::from_utf8_lossy(&text[..length]);
+    let text = read_file(&folder, "stat", &mut text)?;
+    let text = String::from_utf8_lossy(text);
     let Some(stat) = ProcessStat::parse(&text) else { return Ok(Inspection::Unknown) };
     if stat.has_ended {
         return Ok(Inspection::Gone);
@@ -96,13 +95,47 @@ fn read_process(pid: u32) -> Result<Inspection, Errno> {
     Ok(Inspection::Running(ProcessInfo {
         pid,
         started: ProcessStart::Ticks(stat.ticks),
-        // The folder belongs to the effective user. Its files may belong to root instead, for a
-        // process that must not be dumped.
-        uid: fstat(&folder)?.st_uid,
-        parent: Some(stat.parent).filter(|parent| *parent > 0),
+        uid: read_user(&folder)?,
+        parent: stat.parent(),
         name: stat.name.to_owned(),
         cwd,
     }))
+}
+
+/// Opens the folder of a process. Every read goes through this handle: it stays with its process,
+/// even if the kernel gives the pid to another one between two reads.
+fn open_process(pid: u32) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(format!("/proc/{pid}"), flags, Mode::empty())
+}
+
+/// Reads the beginning of a file in one call. The kernel makes the text of such a file at once.
+fn read_file<'b>(folder: &OwnedFd, name: &str, bytes: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    let file = openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let length = rustix::io::read(&file, &mut *bytes)?;
+    Ok(&bytes[..length])
+}
+
+/// Returns the effective user: the folder belongs to it. Its files may belong to root instead, for
+/// a process that must not be dumped.
+fn read_user(folder: &OwnedFd) -> Result<u32, Errno> {
+    Ok(fstat(folder)?.st_uid)
+}
+
+/// Looks at a process above this one: two small files and the owner of their folder.
+pub(crate) fn read_ancestor(pid: u32) -> Option<Ancestor> {
+    let folder = open_process(pid).ok()?;
+    let mut text = [0; STAT_BYTES_MAX];
+    let text = String::from_utf8_lossy(read_file(&folder, "stat", &mut text).ok()?);
+    let stat = ProcessStat::parse(&text).filter(|stat| !stat.has_ended)?;
+    let mut line = [0; ANCESTOR_BYTES_MAX];
+    let line = read_file(&folder, "cmdline", &mut line).ok();
+    Some(Ancestor {
+        started: ProcessStart::Ticks(stat.ticks),
+        uid: read_user(&folder).ok()?,
+        parent: stat.parent(),
+        line: line.map(|line| split_words(pid, line, WORDS_MAX)),
+    })
 }
 
 /// Returns what a failed read proves. A missing process has no folder (`NOENT`), and one that ends
@@ -124,6 +157,11 @@ struct ProcessStat<'a> {
 }
 
 impl ProcessStat<'_> {
+    /// The first process has no parent.
+    fn parent(&self) -> Option<u32> {
+        Some(self.parent).filter(|parent| *parent > 0)
+    }
+
     fn parse(stat: &str) -> Option<ProcessStat<'_>> {
         // The name may contain spaces and parentheses, so fields count from the last `)`.
         let (head, fields) = stat.rsplit_once(')')?;
