@@ -497,6 +497,10 @@ impl StatusTracker {
 
     /// Finds out which process has which session open, if anything changed that decides it.
     fn pair(&mut self, probe: &HostProbe<'_>, which: Recheck, now: Time) {
+        // Without a session there is nothing to pair, and a scan of all processes is expensive.
+        if self.sessions.values().all(|known| known.target.is_none()) {
+            return;
+        }
         let since = match which {
             Recheck::Open => Time::MIN,
             Recheck::Started | Recheck::Every => now,

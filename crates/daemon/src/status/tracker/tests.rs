@@ -136,6 +136,31 @@ impl ProcessTable for Listed {
     }
 }
 
+/// Processes that must not be asked for.
+struct Unasked;
+
+impl ProcessTable for Unasked {
+    fn find(&self, _: u32, _: host::Started<'_>) -> Process {
+        panic!("no process is looked for")
+    }
+
+    fn agents(&self, _: Time) -> Option<Arc<AgentScan>> {
+        panic!("no processes are scanned")
+    }
+
+    fn lock_holder(&self, _: &std::path::Path) -> LockHolder {
+        panic!("no lock is looked at")
+    }
+}
+
+#[test]
+fn processes_are_not_scanned_without_sessions() {
+    let mut tracker = StatusTracker::new(Journal::in_memory(), Environment::new("/nowhere", []));
+    let now = Time::from_millis(BEGUN);
+    assert!(tracker.recent(&Unasked, now).unwrap().is_empty());
+    assert!(tracker.all(&Unasked, now).unwrap().is_empty());
+}
+
 /// A process of Gemini CLI that started so many seconds after the session began.
 fn gemini(pid: u32, secs: i64, cwd: Option<&str>) -> AgentProcess {
     AgentProcess {
