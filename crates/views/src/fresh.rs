@@ -80,8 +80,8 @@ impl<P: Projection + Clone> FreshViews<P> {
     }
 }
 
-/// Brings the states of wanted sessions up to date and saves them. Sessions that were deleted
-/// meanwhile are left out.
+/// Brings the states of wanted sessions up to date and saves those that are not saved yet. Sessions
+/// that were deleted meanwhile are left out.
 pub fn save_current<P: Projection>(
     journal: &Journal,
     states: impl IntoIterator<Item = (SessionId, Option<P>)>,
@@ -98,11 +98,20 @@ pub fn save_current<P: Projection>(
         if !is_wanted(&info) {
             continue;
         }
-        let state = match state {
-            Some(state) => Some(state),
-            None => load_saved(journal, &session)?,
+        let (state, saved_seq) = match state {
+            Some(state) => (Some(state), None),
+            None => {
+                let saved: Option<P> = load_saved(journal, &session)?;
+                let saved_seq = saved.as_ref().map(P::seq);
+                (saved, saved_seq)
+            }
         };
-        current.push((session, catch_up(journal, &info, state)?));
+        let state = catch_up(journal, &info, state)?;
+        // Saved already, when there were too many at once, and nothing was recorded since.
+        if saved_seq == Some(state.seq()) {
+            continue;
+        }
+        current.push((session, state));
         if current.len() == SAVED_AT_ONCE {
             save_all(journal, current.drain(..))?;
         }

@@ -3,11 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use event::{Draft, EventId, Kind, Raw, SessionId, Time};
+use event::{Draft, Event, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Options, Selection, SessionInfo};
 use projection::status::StatusState;
 use projection::{Chronicle, Facts, Hot, Projection, Turns};
@@ -243,4 +244,47 @@ fn sessions_that_are_not_wanted_are_not_saved() {
     assert!(load_saved::<StatusState>(&journal, &session.id).unwrap().is_none());
     save_current::<StatusState>(&journal, [(session.id.clone(), None)], |_| true).unwrap();
     assert_eq!(load_saved::<StatusState>(&journal, &session.id).unwrap().unwrap().seq(), 2);
+}
+
+/// Counts its events, and how often it was saved.
+#[derive(Default)]
+struct SaveCounter(u64);
+
+thread_local! {
+    static SAVES: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Projection for SaveCounter {
+    const NAME: &'static str = "save counter";
+
+    fn seq(&self) -> u64 {
+        self.0
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.0 = event.seq;
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        SAVES.set(SAVES.get() + 1);
+        Some(self.0.to_string().into_bytes())
+    }
+
+    fn load(saved: &[u8]) -> Option<SaveCounter> {
+        Some(SaveCounter(std::str::from_utf8(saved).ok()?.parse().ok()?))
+    }
+}
+
+#[test]
+fn current_state_is_not_saved_again() {
+    let folder = TempDir::new().unwrap();
+    let journal = journal_in(&folder);
+    let id = record(&journal, "s", 0..2).id;
+    let save = || save_current::<SaveCounter>(&journal, [(id.clone(), None)], |_| true).unwrap();
+    save();
+    save();
+    assert_eq!(SAVES.get(), 1);
+    record(&journal, "s", 2..3);
+    save();
+    assert_eq!(SAVES.get(), 2);
 }
