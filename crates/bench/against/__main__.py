@@ -4,7 +4,9 @@ Both read the same generated transcripts in turn, each with a home and a journal
 is compared, and how, is in docs/internals/benchmarks.md.
 """
 import argparse
+import collections
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -24,15 +26,27 @@ import trees  # noqa: E402
 from meter import Failed, cpu_of, run, tell  # noqa: E402
 
 ROUNDS = 7
-# What takes long is not repeated as often: its rounds hardly differ.
+# What takes long is not repeated as often: its rounds hardly differ. What is over at once needs more
+# of them to find a quiet moment.
 LONG_S = 2
 LONG_ROUNDS = 3
+SHORT_S = 0.1
+SHORT_ROUNDS = 40
 # One call of a hook is too short to be measured alone.
 HOOK_CALLS = 100
 HOOKS = ("PreToolUse", "PermissionRequest", "Stop")
-# How long a daemon with nothing to do is watched, after it has had time to settle.
-SETTLES_S = 5
+# How long a daemon with nothing to do is watched. It has settled when it has used less than this
+# part of a core for some time; one that never does is watched all the same.
 RESTS_S = 20
+SETTLED = 0.005
+SETTLES_S = 5
+SETTLES_WITHIN_S = 180
+# Sessions that write while a daemon follows them, the lines of each in a second, and for how long.
+FOLLOWED = 10
+LINES_PER_S = 20
+FOLLOWS_S = 10
+# A daemon that has not recorded all of it by then fails the comparison.
+RECORDS_WITHIN_S = 60
 # A word that was planted in what tools printed.
 NEEDLE = "needleresult"
 # Counts instructions, and simulates no cache. Nothing else is written.
@@ -91,6 +105,48 @@ class Side:
             daemon.wait()
 
 
+class FollowedSide(Side):
+    """One of the two programs beside sessions that only it reads."""
+
+    def __init__(self, side, folder):
+        self.name = side.name
+        binary = side.tool.binary
+        self.tool = tools.Hansard(binary, Folders(folder / "claude", folder / "codex"), folder)
+        self.projects = folder / "claude/projects/-home-dev-app"
+        self.projects.mkdir(parents=True)
+        (folder / "codex").mkdir()
+
+    def write(self, session, number):
+        """Writes the next line of a session: prompts and answers in turn."""
+        role = "assistant" if number % 2 else "user"
+        content = [{"type": "text", "text": f"Line {number} of what was asked and answered."}]
+        now = datetime.datetime.now(datetime.timezone.utc)
+        line = {"type": role, "uuid": f"{number:08x}-0000-4000-8000-{session:012x}",
+                "sessionId": session_name(session), "cwd": "/home/dev/app", "version": "2.1.0",
+                "timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "message": {"role": role, "content": content, "id": f"m{session}-{number}"}}
+        with open(self.projects / f"{session_name(session)}.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def wait_for(self, lines):
+        """Waits until every line is recorded, and returns how many events there are."""
+        deadline = time.monotonic() + RECORDS_WITHIN_S
+        while time.monotonic() < deadline:
+            sessions = self.tool.sessions()
+            prompts = sum(session["counts"]["prompts"] for session in sessions)
+            if prompts == lines // 2:
+                return sum(session["counts"]["events"] for session in sessions)
+            time.sleep(0.2)
+        raise Failed(f"the {self.name} daemon has not recorded {lines} lines")
+
+
+Folders = collections.namedtuple("Folders", "claude codex")
+
+
+def session_name(number):
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
 class Comparison:
     def __init__(self, sides):
         self.sides = sides
@@ -110,6 +166,8 @@ class Comparison:
                 best[side.name] = min(used, best.get(side.name, used))
                 if used > LONG_S:
                     rounds = LONG_ROUNDS
+                elif used < SHORT_S:
+                    rounds = SHORT_ROUNDS
             done += 1
         self.row(measure, report.seconds, *(best[side.name] for side in self.sides))
 
@@ -148,6 +206,7 @@ def main():
         compare_commands(comparison, size.word, with_counter)
         if not with_counter:
             compare_daemons(comparison)
+            compare_following(comparison, scratch)
         rows.extend(comparison.rows)
         shutil.rmtree(scratch, ignore_errors=True)
     print(f"machine        {report.machine()}")
@@ -180,13 +239,40 @@ def compare_daemons(comparison):
     with contextlib.ExitStack() as stack:
         pids = [stack.enter_context(side.up()) for side in comparison.sides]
         comparison.hooks("a daemon")
-        time.sleep(SETTLES_S)
-        before = [cpu_of(pid) for pid in pids]
-        time.sleep(RESTS_S)
-        used = [(cpu_of(pid) - start) / RESTS_S for pid, start in zip(pids, before)]
+        deadline = time.monotonic() + SETTLES_WITHIN_S
+        while max(cpu_shares(pids, SETTLES_S)) > SETTLED and time.monotonic() < deadline:
+            pass
+        used = cpu_shares(pids, RESTS_S)
         comparison.row(f"a daemon at rest for {RESTS_S} s: CPU of a core", percent, *used)
         threads = [len(os.listdir(f"/proc/{pid}/task")) for pid in pids]
         comparison.row("a daemon at rest: threads", str, *threads)
+
+
+def compare_following(comparison, scratch):
+    tell("following")
+    sides = [FollowedSide(side, scratch / f"{side.name}-followed") for side in comparison.sides]
+    lines = FOLLOWED * LINES_PER_S * FOLLOWS_S
+    with contextlib.ExitStack() as stack:
+        pids = [stack.enter_context(side.up()) for side in sides]
+        before = [cpu_of(pid) for pid in pids]
+        begun = time.monotonic()
+        for number in range(LINES_PER_S * FOLLOWS_S):
+            for session in range(FOLLOWED):
+                for side in sides:
+                    side.write(session, number)
+            time.sleep(max(0, begun + (number + 1) / LINES_PER_S - time.monotonic()))
+        events = [side.wait_for(lines) for side in sides]
+        used = [cpu_of(pid) - start for pid, start in zip(pids, before)]
+    rate = FOLLOWED * LINES_PER_S
+    comparison.row(f"a daemon that follows {rate} lines a second: CPU for each event",
+                   microseconds, *(cpu / count for cpu, count in zip(used, events)))
+
+
+def cpu_shares(pids, seconds):
+    """The part of a core that each of some processes uses from now on."""
+    before = [cpu_of(pid) for pid in pids]
+    time.sleep(seconds)
+    return [(cpu_of(pid) - start) / seconds for pid, start in zip(pids, before)]
 
 
 def children_cpu_s():
