@@ -159,6 +159,68 @@ pub(crate) fn resolve(reader: &dyn StoreReader, prefix: &str) -> Result<SessionI
     }
 }
 
+/// The fewest characters of a short id. More are given where ids share a beginning.
+const SHORT_ID_CHARS_MIN: usize = 8;
+
+/// The shortest beginning that names this session and no other: of its provider's id, else of its
+/// own.
+pub(crate) fn short_id(
+    reader: &dyn StoreReader,
+    id: &SessionId,
+    provider_id: Option<&str>,
+) -> Result<String, ReadError> {
+    if let Some(provider_id) = provider_id.filter(|provider_id| !provider_id.is_empty())
+        && let Some(short) = unique_beginning(reader, provider_id, id, SHORT_ID_CHARS_MIN)?
+    {
+        return Ok(short);
+    }
+    // The provider's name in front, as in `claude:`, is the same in many ids.
+    let name_chars = id.as_str().find(':').map_or(0, |colon| colon + 1);
+    let short = unique_beginning(reader, id.as_str(), id, name_chars + SHORT_ID_CHARS_MIN)?;
+    Ok(short.unwrap_or_else(|| id.as_str().to_owned()))
+}
+
+/// The shortest beginning of `name` that fits only the session `own`; `None` if even the whole name
+/// is another session's too.
+fn unique_beginning(
+    reader: &dyn StoreReader,
+    name: &str,
+    own: &SessionId,
+    chars_min: usize,
+) -> Result<Option<String>, ReadError> {
+    /// Sessions that are compared at a time; of the others a longer beginning is asked for.
+    const RIVALS_MAX: usize = 32;
+    let beginning = |chars: usize| -> &str {
+        name.char_indices().nth(chars).map_or(name, |(end, _)| &name[..end])
+    };
+    let mut chars = chars_min;
+    loop {
+        let prefix = beginning(chars);
+        let rows = reader.sessions_with_prefix(prefix, RIVALS_MAX)?;
+        let rivals = rows.iter().filter(|row| row.id != *own);
+        let names = rivals.flat_map(|row| {
+            std::iter::once(row.id.as_str()).chain(row.provider_session_id.as_deref())
+        });
+        let mut shared_max = 0;
+        for other in names {
+            if other == name {
+                return Ok(None);
+            }
+            shared_max = shared_max.max(shared_chars(name, other));
+        }
+        if prefix.len() == name.len() || shared_max < chars {
+            return Ok(Some(prefix.to_owned()));
+        }
+        // One more than the longest shared beginning tells them apart.
+        chars = shared_max.max(chars) + 1;
+    }
+}
+
+/// The length of the common beginning, in characters, so that no cut falls inside one.
+fn shared_chars(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+}
+
 fn encode_cursor(place: SessionCursor) -> String {
     // The number tells sessions apart that were last active at the same instant.
     format!("{}:{}", place.last_at.nanos(), place.number)

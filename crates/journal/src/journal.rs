@@ -339,6 +339,16 @@ impl Journal {
         catalogue::resolve(&*self.inner.store.reader()?, prefix)
     }
 
+    /// Returns the shortest beginning, of 8 characters or more, that names this session and no other:
+    /// of its provider's id, else of its own. [`Journal::resolve`] takes it.
+    pub fn short_id(
+        &self,
+        id: &SessionId,
+        provider_session_id: Option<&str>,
+    ) -> Result<String, ReadError> {
+        catalogue::short_id(&*self.inner.store.reader()?, id, provider_session_id)
+    }
+
     /// Returns the parent of a session; `None` for a root.
     pub fn parent(&self, id: &SessionId) -> Result<Option<Ancestry>, LineageError> {
         lineage::parent(&*self.inner.store.reader().map_err(ReadError::from)?, id)

@@ -28,6 +28,7 @@ cases! {
     exact_provider_id_wins_over_many
     a_prefix_of_several_is_ambiguous
     a_whole_id_is_never_ambiguous
+    short_ids_name_one_session
     a_prefix_is_taken_literally
     a_blank_prefix_is_refused
 }
@@ -309,6 +310,34 @@ fn a_prefix_of_several_is_ambiguous(world: World) {
     assert_eq!(prefix, "ab");
     let candidates: BTreeSet<SessionId> = candidates.into_iter().collect();
     assert_eq!(candidates, ["ab1", "ab2", "x"].map(session).into());
+}
+
+fn short_ids_name_one_session(world: World) {
+    for number in 0..50 {
+        provided(&world, &format!("claude:{number}"), &format!("0198f00d-bead-{number:02}-rest"));
+    }
+    provided(&world, "claude:alone", "c0ffee00-1111-2222");
+    provided(&world, "claude:part", "c0ffee11");
+    provided(&world, "claude:whole", "c0ffee11-2222");
+    // Copies of one session, which share their provider's id.
+    provided(&world, "claude:copy-one", "cafecafe-1234");
+    provided(&world, "claude:copy-two", "cafecafe-1234");
+    talk(&world, "ulid0000000000", 1);
+    let short = |id: &str| {
+        let info = world.stat(&session(id)).unwrap();
+        world.short_id(&info.id, info.provider_session_id.as_deref()).unwrap()
+    };
+    assert_eq!(short("claude:alone"), "c0ffee00");
+    assert_eq!(short("claude:7"), "0198f00d-bead-07");
+    assert_eq!(short("claude:part"), "c0ffee11");
+    assert_eq!(short("claude:whole"), "c0ffee11-");
+    assert_eq!(short("claude:copy-one"), "claude:copy-one");
+    assert_eq!(short("claude:copy-two"), "claude:copy-two");
+    assert_eq!(short("ulid0000000000"), "ulid0000");
+    let all = ["claude:7", "claude:42", "claude:alone", "claude:part", "claude:whole"];
+    for id in all.into_iter().chain(["claude:copy-one", "claude:copy-two", "ulid0000000000"]) {
+        assert_eq!(resolved(&world, &short(id)), id);
+    }
 }
 
 fn a_whole_id_is_never_ambiguous(world: World) {
