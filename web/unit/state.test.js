@@ -12,7 +12,8 @@ watchStatuses();
 connect();
 daemon.open();
 
-const status = (session_id, doing, attention = null) => ({ session_id, status: doing, reason: "", since: "2026-01-01T00:00:00Z", attention, pending_approvals: [], summary: { current: doing } });
+const groupOf = (doing, attention) => (attention && attention.want !== "finished" ? "needs_you" : doing === "waiting_approval" ? "needs_you" : doing);
+const status = (session_id, doing, attention = null) => ({ session_id, status: doing, group: groupOf(doing, attention), reason: "", since: "2026-01-01T00:00:00Z", attention, pending_approvals: [], summary: { current: doing } });
 const wants = (want, since = "2026-01-01T00:00:00Z") => ({ want, since, what: want, confidence: "high", can: [] });
 const board = (...statuses) => daemon.tell({ type: "session.board", statuses });
 const tell = (told) => daemon.tell({ type: "session.status", status: told });

@@ -128,6 +128,7 @@ pub fn status(status: &SessionStatus) -> wire::Status {
         title: status.title.clone(),
         title_origin: status.title_origin.map(|origin| origin.as_str().into()),
         status: verdict.status.as_str().into(),
+        group: status.group().as_str().into(),
         reason: verdict.reason.as_str().into(),
         since: verdict.since,
         confidence: verdict.confidence.to_string(),
@@ -182,8 +183,8 @@ fn attention(status: &SessionStatus) -> Option<wire::Attention> {
         AttentionKind::Looping => {
             status.loop_line.as_deref().unwrap_or(status.summary.current.as_str())
         }
-        AttentionKind::Stuck => "nothing was heard of it for a long time",
-        AttentionKind::Finished => "has finished, and nobody has looked since",
+        AttentionKind::Stuck => "no activity for a long time",
+        AttentionKind::Finished => "has finished; not seen yet",
         _ => status.summary.current.as_str(),
     };
     Some(wire::Attention {

@@ -16,6 +16,7 @@ mod shell_edit; // whether a command edits files itself
 mod repetition; // commands that fail again and again
 mod summary; // three lines for people
 mod attention; // what is wanted of a person
+mod group; // where lists show it
 mod verdict; // both, weighed
 mod work; // what the three lines are made of
 
@@ -23,6 +24,7 @@ use event::{Confidence, EventId, Time};
 use serde::{Deserialize, Serialize};
 
 pub use attention::{Attention, AttentionKind, attention};
+pub use group::StatusGroup;
 pub use process_evidence::{Life, Lock, Missing, Process, ProcessEvidence, Registry, RegistryWord};
 pub use repetition::Repetition;
 pub use running_command::RunningCommand;

@@ -19,6 +19,9 @@ pub struct Status {
     pub title_origin: Option<Cow<'static, str>>,
     /// `exited`, `waiting_approval`, `running`, `waiting`, `idle` or `unknown`.
     pub status: Cow<'static, str>,
+    /// Where lists and counts put it: `needs_you`, `running`, `waiting`, `idle`, `unknown` or
+    /// `exited`.
+    pub group: Cow<'static, str>,
     pub reason: Cow<'static, str>,
     #[schema(value_type = String, format = DateTime)]
     pub since: Time,

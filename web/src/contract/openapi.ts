@@ -936,6 +936,11 @@ export interface components {
                 /** @description `high`, `medium` or `low`. */
                 confidence: string;
                 evidence: components["schemas"]["Evidence"][];
+                /**
+                 * @description Where lists and counts put it: `needs_you`, `running`, `waiting`, `idle`, `unknown` or
+                 *     `exited`.
+                 */
+                group: string;
                 /** @description What it was before, where it is explained. */
                 history?: components["schemas"]["Change"][] | null;
                 /** @description What speaks against it, where it is explained. */
@@ -1088,6 +1093,11 @@ export interface components {
             /** @description `high`, `medium` or `low`. */
             confidence: string;
             evidence: components["schemas"]["Evidence"][];
+            /**
+             * @description Where lists and counts put it: `needs_you`, `running`, `waiting`, `idle`, `unknown` or
+             *     `exited`.
+             */
+            group: string;
             /** @description What it was before, where it is explained. */
             history?: components["schemas"]["Change"][] | null;
             /** @description What speaks against it, where it is explained. */

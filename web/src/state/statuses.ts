@@ -45,9 +45,9 @@ export function allStatuses(): Status[] {
 /** What a session may want, the most urgent first; what comes last can wait. */
 const WANTS = ["risky_approval", "approval", "question", "failed", "looping", "stuck", "finished"];
 
-/** Whether somebody has to act on it. */
+/** Whether the user has to act on it; the daemon decides, for the page and for the terminal alike. */
 export function needsPerson(status: Status): boolean {
-  return status.attention ? status.attention.want !== "finished" : status.status === "waiting_approval";
+  return status.group === "needs_you";
 }
 
 /** Since when it is what it is, or wants what it wants. */

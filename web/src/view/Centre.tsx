@@ -16,7 +16,7 @@ import { ask } from "../state/ask";
 import { connection } from "../state/connection";
 import { childrenOf, factsOf, lookAtFacts } from "../state/facts";
 import { place, sessionPlace, setParameter } from "../state/place";
-import { allStatuses, byUrgency, isLoaded, needing, needsPerson, sinceOf, statusOf } from "../state/statuses";
+import { allStatuses, byUrgency, isLoaded, needsPerson, sinceOf, statusOf } from "../state/statuses";
 import { isSameList, steady } from "../state/steady";
 import { count, projectName, several } from "../text/format";
 import { oneLine } from "../text/plain";
@@ -24,22 +24,27 @@ import { runsTests } from "../text/tests";
 import { Welcome } from "./Welcome";
 
 interface Group {
+  /** As the daemon names it. */
+  group: string;
   name: string;
   about: string;
-  holds: (status: Status) => boolean;
   /** Rows that are shown at first; groups further down are shorter. */
   rowsFirst: number;
 }
 
-/** A session is in the first one that holds it. */
 const GROUPS: Group[] = [
-  { name: "Needs you", about: "asks you something, has failed, loops or is stuck", holds: needsPerson, rowsFirst: 200 },
-  { name: "Running", about: "works by itself", holds: (it) => it.status === "running", rowsFirst: 100 },
-  { name: "Waiting", about: "is done and ready for the next prompt", holds: (it) => it.status === "waiting", rowsFirst: 40 },
-  { name: "Idle", about: "quiet for two minutes or more", holds: (it) => it.status === "idle", rowsFirst: 15 },
-  { name: "Unknown", about: "nothing tells whether it goes on", holds: (it) => it.status === "unknown", rowsFirst: 15 },
-  { name: "Exited", about: "its process has ended", holds: () => true, rowsFirst: 10 },
+  { group: "needs_you", name: "Needs you", about: "asks you something, failed, repeats itself or is stuck", rowsFirst: 200 },
+  { group: "running", name: "Running", about: "working", rowsFirst: 100 },
+  { group: "waiting", name: "Waiting", about: "done, ready for the next prompt", rowsFirst: 40 },
+  { group: "idle", name: "Idle", about: "quiet for two minutes or more", rowsFirst: 15 },
+  { group: "unknown", name: "Unknown", about: "its status cannot be determined", rowsFirst: 15 },
+  { group: "exited", name: "Exited", about: "its process has ended", rowsFirst: 10 },
 ];
+
+/** A group that only a later version of the daemon knows counts as unknown. */
+function groupOf(status: Status): string {
+  return GROUPS.some(({ group }) => group === status.group) ? status.group : "unknown";
+}
 
 /** Whether it runs and gets nowhere. */
 function isStuck(status: Status): boolean {
@@ -76,7 +81,7 @@ const grouped = steady(
   () => {
     const groups = GROUPS.map((group) => ({ group, ids: [] as string[] }));
     for (const status of byUrgency(allStatuses().filter((status) => isShown(status, chosen.value)))) {
-      groups.find(({ group }) => group.holds(status))!.ids.push(status.session_id);
+      groups.find(({ group }) => group.group === groupOf(status))!.ids.push(status.session_id);
     }
     return groups;
   },
@@ -85,8 +90,17 @@ const grouped = steady(
 
 const found = steady(() => FILTERS.map((filter) => allStatuses().filter(filter.holds).length), isSameList);
 const total = computed(() => allStatuses().length);
-const running = computed(() => allStatuses().filter((status) => status.status === "running").length);
-const needs = computed(() => (total.value === 0 ? "" : needing.value.length === 0 ? "nobody needs you" : needing.value.length === 1 ? "1 needs you" : `${needing.value.length} need you`));
+
+/** How many sessions are in each group, in the words of `hansard top`. */
+const counts = steady(() => {
+  const statuses = allStatuses();
+  const inGroup = GROUPS.slice(0, 4).map(({ group, name }) => {
+    const number = statuses.filter((status) => groupOf(status) === group).length;
+    return { number, word: group === "needs_you" ? (number === 1 ? "needs you" : "need you") : name.toLowerCase() };
+  });
+  const [needs, ...others] = inGroup.map(({ number, word }) => (number > 0 ? `${count(number)} ${word}` : ""));
+  return [needs || (statuses.length > 0 ? "none needs you" : ""), others.filter(Boolean).join(" · ")];
+}, isSameList);
 
 export function Centre() {
   useEffect(lookAtFacts, []);
@@ -102,15 +116,15 @@ export function Centre() {
       <header class="page-head">
         <h1>Now</h1>
         <p class="minor">
-          <span aria-live="polite">{needs}</span>
-          {hasAny && ` · ${running.value} running · ${several(total.value, "session")} in the last day`}
+          <span aria-live="polite">{counts.value[0]}</span>
+          {[counts.value[1], hasAny && `${several(total.value, "session")} in the last day`].filter(Boolean).map((text) => ` · ${text}`)}
         </p>
       </header>
       <Filters />
       {groups.map(({ group, ids }) => ids.length > 0 && <GroupView key={group.name} group={group} ids={ids} />)}
       {isEmpty && isLoaded.value && !(isQuiet && health.isAsking) && (
-        <Empty title={hasAny ? "No session is like that now" : "No session was active today"}>
-          {hasAny ? "Take a filter away to see the others." : "As soon as an agent works on this machine, it is here. What was before is under Sessions."}
+        <Empty title={hasAny ? "No session matches the filter" : "No session was active today"}>
+          {hasAny ? "Remove a filter to see more." : "When an agent works on this machine, its session appears here. Older ones are under Sessions."}
         </Empty>
       )}
       {isEmpty && !isLoaded.value && connection.value.state !== "gone" && <Empty title="Looking…" />}

@@ -12,8 +12,8 @@ use event::payload::SessionMode;
 use event::{Event, SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::status::{
-    Attention, AttentionKind, Life, ProcessEvidence, StatusState, StatusSummary, Verdict,
-    attention, stands_until, summarize, verdict,
+    Attention, AttentionKind, Life, ProcessEvidence, StatusGroup, StatusState, StatusSummary,
+    Verdict, attention, stands_until, summarize, verdict,
 };
 use projection::{Facts, PriceTable, Projection, TitleOrigin};
 use redact::Redactor;
@@ -135,9 +135,14 @@ impl SessionStatus {
         self.state.is_child() || self.info.mode() == Some(&SessionMode::Child)
     }
 
+    /// The group that lists and counts put it into.
+    pub fn group(&self) -> StatusGroup {
+        StatusGroup::of(&self.verdict, self.attention.as_ref())
+    }
+
     /// Whether the user has to act on it. A finished session can wait.
     pub fn needs_you(&self) -> bool {
-        self.attention.as_ref().is_some_and(|attention| attention.want < AttentionKind::Finished)
+        self.group() == StatusGroup::NeedsYou
     }
 
     /// Whether lists show it. A child session is shown only if the user has to act on it.

@@ -357,6 +357,7 @@ pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::S
         title: None,
         title_origin: None,
         status: status.into(),
+        group: if status == "waiting_approval" { "needs_you" } else { status }.into(),
         reason: "made up".into(),
         since: Time::from_millis(since),
         confidence: "high".to_owned(),
