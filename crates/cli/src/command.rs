@@ -38,6 +38,7 @@ mod notify;
 mod navigate;
 mod doctor;
 mod manual; // completions and man pages
+mod help_groups; // commands by what they are for, in the help text
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,13 +49,15 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::error::CliError;
 use crate::output::{self, CliOutput};
 
-/// Keeps the record of every AI coding session on this machine.
+/// Keeps the record of every AI coding session on this machine
 ///
-/// Without a command, on a terminal: starts the daemon, says what was found, and opens the page. Exit
-/// codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running where one is
-/// needed.
+/// On a terminal, `hansard` without a command starts the daemon, reads what agents have
+/// written, says which sessions need you, and opens the page.
+///
+/// A session is named by its id, or by the beginning of it that lists print.
+/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon is running.
 #[derive(Parser)]
-#[command(name = "hansard", max_term_width = 100)]
+#[command(name = "hansard", verbatim_doc_comment)]
 // With the commit, if the build knew it: see `build.rs`.
 #[command(version = env!("HANSARD_VERSION"))]
 pub(crate) struct Hansard {
@@ -71,7 +74,7 @@ impl Hansard {
     /// person at a terminal; a script gets the help text and exit code 2.
     pub(crate) fn parse_arguments() -> Result<Hansard, clap::Error> {
         let is_for_person = output::is_on_terminal();
-        let command = Hansard::command()
+        let command = help_groups::group_commands(Hansard::command())
             .subcommand_required(!is_for_person)
             .arg_required_else_help(!is_for_person);
         let hansard = Hansard::from_arg_matches(&command.try_get_matches()?)?;
@@ -86,58 +89,49 @@ impl Hansard {
 /// Options of every command.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Global {
-    /// Folder of the journal [default: the platform's data folder + hansard]
+    /// Folder of the journal; HANSARD_JOURNAL does the same
     #[arg(long, global = true, env = "HANSARD_JOURNAL", value_name = "DIR")]
+    #[arg(help_heading = GLOBAL_HEADING, hide_env = true)]
     pub journal: Option<PathBuf>,
-    /// Print JSON, as documented in docs/reference/json.md
-    #[arg(long, global = true)]
+    /// Print JSON, for scripts
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub json: bool,
     /// Print only the result
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING)]
     pub quiet: bool,
-    /// Do not use colors
-    #[arg(long, global = true)]
+    /// Print without colors
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub no_color: bool,
+    /// Print times in UTC instead of local time
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
+    pub utc: bool,
     /// Print more details
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING)]
     pub verbose: bool,
 }
 
+/// The heading of the options of every command, below a command's own.
+const GLOBAL_HEADING: &str = "Global options";
+
+/// The commands. The help text of each stands at its arguments.
 #[derive(Subcommand)]
 pub(crate) enum CliCommand {
-    /// Start the daemon: record agents as they write, and publish events on the bus
     Up(up::UpArgs),
-    /// Stop the daemon
     Down(down::DownArgs),
-    /// Print a login link for the web page
     Web(web::WebArgs),
-    /// Make the daemon reload its settings
     Reload(reload::ReloadArgs),
-    /// Import the transcripts of all agents into the journal
     Ingest(ingest::IngestArgs),
-    /// Show what each session is doing, and which ones need you
     Status(status::StatusArgs),
-    /// Show the status live, in full screen
     Top(top::TopArgs),
-    /// Print counts of sessions in one line, for a prompt or tmux
     Statusline(statusline::StatuslineArgs),
-    /// Explain how the status of a session was determined
     Explain(explain::ExplainArgs),
-    /// List pending approvals with their exact commands
     Approvals(approvals::ApprovalsArgs),
-    /// Mark sessions as seen
     Seen(seen::SeenArgs),
-    /// List sessions, newest activity first
     Sessions(sessions::SessionsArgs),
-    /// Show one session: its turns, its events, or what a model would see
     Show(show::ShowArgs),
-    /// Search prompts, answers, tool calls and output of all sessions
     Search(search::SearchArgs),
-    /// Show tokens and cost by day, week, month, session, model, agent or project
     Usage(usage::UsageArgs),
-    /// Show what was done on a day, by project
     Digest(digest::DigestArgs),
-    /// Build activities and digests from segments
     #[command(hide = true)]
     Dream(dream::DreamArgs),
     /// Write the transcript of a segment
@@ -146,42 +140,25 @@ pub(crate) enum CliCommand {
     /// Write the digest of a segment
     #[command(hide = true)]
     Describe(segment::SegmentArgs),
-    /// Print or run the agent's own command to resume a session
     Resume(resume::ResumeArgs),
-    /// Fork a session at a point, without copying it
     Fork(fork::ForkArgs),
-    /// Show the ancestors and children of a session
     Lineage(lineage::LineageArgs),
-    /// Replay a session from its first event and compare it with the stored state
     Replay(replay::ReplayArgs),
-    /// Export a session, or a tree of sessions, to a file
     Export(export::ExportArgs),
-    /// Import a bundle, or events as JSON lines
     Import(import::ImportArgs),
-    /// Delete a session and everything stored about it
     Delete(delete::DeleteArgs),
-    /// Install, remove and check hooks in the settings of agents
     Hooks(hooks::HooksArgs),
-    /// Handle a hook call of an agent: reads JSON, prints nothing, never fails
+    /// Handle a hook call of an agent; agents run this
     Hook(HookArgs),
-    /// Listen to the message bus, or send to it
     #[command(visible_alias = "callosum")]
     Bus(bus::BusArgs),
-    /// Run commands through the daemon's task queue
     Task(task::TaskArgs),
-    /// List and restart the services of the daemon
     Service(service::ServiceArgs),
-    /// Print the log of a service or a task
     Logs(logs::LogsArgs),
-    /// Show a notification in the web page
     Notify(notify::NotifyArgs),
-    /// Open another place in the most recently used web page
     Navigate(navigate::NavigateArgs),
-    /// Check the journal, and repair it with --repair
     Doctor(doctor::DoctorArgs),
-    /// Print a completion script for a shell
     Completions(manual::CompletionsArgs),
-    /// Write the man pages
     Man(manual::ManArgs),
 }
 

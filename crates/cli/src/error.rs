@@ -150,13 +150,14 @@ impl From<OpenError> for CliError {
                 "`hansard up` creates and fills one, or point `--journal` at another folder".into(),
             ),
             OpenError::NewerFormat { .. } => ("newer_format", NEWER_FORMAT_HINT.into()),
-            OpenError::Corrupt(_) => {
-                ("corrupt", "`hansard doctor --repair` mends it, and keeps a copy".into())
-            }
+            OpenError::Corrupt(_) => (
+                "corrupt",
+                "`hansard doctor --repair` repairs it, and keeps a copy of the damaged file".into(),
+            ),
             OpenError::RecordMissing { .. } => (
                 "record_missing",
-                "`hansard doctor --repair` makes it anew from the folder `originals`; without that \
-                 folder a new journal begins"
+                "`hansard doctor --repair` rebuilds it from the folder `originals`; without that \
+                 folder a new journal is started"
                     .into(),
             ),
             OpenError::Locked { .. } => ("locked", "try again when it has finished".into()),

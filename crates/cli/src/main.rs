@@ -3,6 +3,9 @@
 mod hook; // the hook calls of agents
 mod command; // commands and options
 mod output; // all printing
+mod columns; // texts in columns of a terminal
+mod times; // times and days as users write them
+mod session_counts; // how many sessions need the user, run, wait
 mod error; // errors in words, and exit codes
 mod statuses; // what sessions are doing, from the daemon or from here
 mod world; // journal, clock, randomness and environment

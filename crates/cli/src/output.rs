@@ -4,13 +4,17 @@
 //! terminal.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use event::Cost;
+use event::{Cost, Time};
+use ratatui::crossterm::terminal;
+use segments::Zone;
 use serde::Serialize;
 
+use crate::columns::{text_width, truncate};
 use crate::command::Global;
 use crate::error::CliError;
 
@@ -22,6 +26,9 @@ pub(crate) struct CliOutput {
     color: bool,
     is_terminal: bool,
     shown_progress: Option<Instant>,
+    is_utc: bool,
+    /// Looked up with the first time that is printed: it costs a read of the zone's file.
+    zone: OnceCell<Zone>,
 }
 
 /// Lets a thread of its own, such as the daemon's, print notes.
@@ -70,6 +77,8 @@ impl CliOutput {
             is_terminal,
             color: is_terminal && !no_color && !dumb && !global.no_color && !global.json,
             shown_progress: None,
+            is_utc: global.utc,
+            zone: OnceCell::new(),
         }
     }
 
@@ -130,6 +139,43 @@ impl CliOutput {
     /// Returns whether the terminal has colors.
     pub(crate) fn has_colors(&self) -> bool {
         self.color
+    }
+
+    /// Returns the columns of the terminal; `None` for a pipe, which takes lines of any length.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let (columns, _) = self.is_terminal.then(|| terminal::size().ok()).flatten()?;
+        // Some terminals without a size call it zero.
+        Some(usize::from(columns)).filter(|columns| *columns > 0)
+    }
+
+    /// Joins styled pieces to a line that fits the terminal; a pipe gets all of it.
+    pub(crate) fn fitted(&self, pieces: &[(Style, String)]) -> String {
+        let mut left = self.columns().unwrap_or(usize::MAX);
+        let mut line = String::new();
+        for (style, text) in pieces {
+            let shown = truncate(text, left);
+            line.push_str(&self.styled(*style, &shown));
+            if shown != *text {
+                break;
+            }
+            left -= text_width(&shown);
+        }
+        line.trim_end().to_owned()
+    }
+
+    /// Returns the user's time zone: that of the machine, or UTC with `--utc`.
+    pub(crate) fn zone(&self) -> &Zone {
+        self.zone.get_or_init(|| if self.is_utc { Zone::UTC } else { Zone::system() })
+    }
+
+    /// Formats a time to the minute, for lists.
+    pub(crate) fn minute(&self, at: Time) -> String {
+        self.zone().date_and_minute(at)
+    }
+
+    /// Formats a time to the second.
+    pub(crate) fn second(&self, at: Time) -> String {
+        self.zone().date_and_second(at)
     }
 
     /// Returns a log for threads.
@@ -214,8 +260,35 @@ pub(crate) fn escape_controls(text: &str) -> String {
 pub(crate) fn format_money(usd: Option<Cost>) -> String {
     match usd {
         None => "-".to_owned(),
-        Some(cost) => format!("${:.2}", cost.nanos() as f64 / 1e9),
+        Some(cost) => {
+            let text = format!("{:.2}", cost.nanos() as f64 / 1e9);
+            let (dollars, cents) = text.split_once('.').expect("two decimals were asked for");
+            format!("${}.{cents}", grouped(dollars))
+        }
     }
+}
+
+/// Formats a count with its digits in groups: `12,345`.
+pub(crate) fn format_count(count: u64) -> String {
+    grouped(&count.to_string())
+}
+
+/// Puts a comma before each group of three digits.
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
+    for (place, digit) in digits.char_indices() {
+        let is_first = text.is_empty() || text == "-";
+        if !is_first && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Formats a number of things: `1 event`, `12,345 events`.
+pub(crate) fn format_several(count: u64, one: &str) -> String {
+    format!("{} {one}{}", format_count(count), if count == 1 { "" } else { "s" })
 }
 
 /// Puts a text on one line and cuts it to `max` characters.
@@ -260,6 +333,18 @@ mod tests {
         let hidden = "a\u{61c}b\u{ad}c\u{e0041}\u{e007f}d\u{85}\u{9b}e\u{fff9}";
         let shown = r"a\u{61c}b\u{ad}c\u{e0041}\u{e007f}d\u{85}\u{9b}e\u{fff9}";
         assert_eq!(escape_controls(hidden), shown);
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        for (count, shown) in
+            [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")]
+        {
+            assert_eq!(format_count(count), shown);
+        }
+        assert_eq!(format_money(Some(Cost::from_nanos(1_234_567_890_000))), "$1,234.57");
+        assert_eq!(format_several(1, "event"), "1 event");
+        assert_eq!(format_several(2_000, "event"), "2,000 events");
     }
 
     #[test]

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use daemon::{ApprovalFilter, RunningDaemon, SessionStatus, StatusTracker, answers, approvals};
+use event::Time;
 use host::Processes;
 use journal::Journal;
-use projection::status::AttentionKind;
+use projection::status::{AttentionKind, StatusGroup};
 use serde::de::DeserializeOwned;
 use wire::{Approval, Page, Status, percent_encode};
 
@@ -92,6 +93,12 @@ impl Statuses {
         Ok(approvals(&self.journal, &recent, ApprovalFilter::Pending)?)
     }
 
+    /// The shortest unique beginning of a session's id, for lists.
+    pub(crate) fn short_id(&self, status: &Status) -> Result<String, CliError> {
+        let provider_id = status.provider_session_id.as_deref();
+        Ok(self.journal.short_id(&status.session_id, provider_id)?)
+    }
+
     /// The project of a session, else its folder.
     pub(crate) fn place(&self, status: &Status) -> Option<String> {
         let cwd = || self.journal.stat(&status.session_id).ok()?.cwd;
@@ -154,13 +161,51 @@ impl DaemonApi {
 }
 
 /// What a session needs from the user.
-pub(crate) fn attention_kind(status: &Status) -> Option<AttentionKind> {
+fn attention_kind(status: &Status) -> Option<AttentionKind> {
     AttentionKind::parse(&status.attention.as_ref()?.want)
 }
 
-/// Whether the user has to act on a session. A finished session can wait.
-pub(crate) fn needs_user(status: &Status) -> bool {
-    attention_kind(status).is_some_and(|kind| kind < AttentionKind::Finished)
+/// The group that lists and counts put a session into, as the status itself names it.
+pub(crate) fn group(status: &Status) -> StatusGroup {
+    StatusGroup::parse(&status.group)
+}
+
+/// What sorts sessions as the page does: by group, and those that need the user by urgency. The
+/// others keep their order, the latest change first.
+pub(crate) fn urgency(status: &Status) -> impl Ord + use<> {
+    let group = group(status);
+    let needed = status.attention.as_ref().filter(|_| group == StatusGroup::NeedsYou);
+    let wanted = needed.map(|attention| (attention_kind(status), attention.since));
+    (group, wanted.is_none(), wanted)
+}
+
+/// Since when a session needs the user, else since when it is doing what it does.
+pub(crate) fn since(status: &Status) -> Time {
+    let needed = status.attention.as_ref().filter(|_| group(status) == StatusGroup::NeedsYou);
+    needed.map_or(status.since, |attention| attention.since)
+}
+
+/// Why a session is in its group, in one or two words: what it needs from the user, else the reason
+/// of its status.
+pub(crate) fn why(status: &Status) -> String {
+    let needed = status.attention.as_ref().filter(|_| group(status) == StatusGroup::NeedsYou);
+    let word = needed.map_or(&status.reason, |attention| &attention.want);
+    word.replace('_', " ")
+}
+
+/// What a session is doing, or why it needs the user, in the words of the page.
+pub(crate) fn doing(status: &Status) -> String {
+    if let Some(attention) = &status.attention
+        && group(status) == StatusGroup::NeedsYou
+    {
+        return attention.what.clone();
+    }
+    // The group already says that it rests; what it did before says more.
+    let is_resting = matches!(group(status), StatusGroup::Idle | StatusGroup::Exited);
+    match &status.summary.recent {
+        Some(recent) if is_resting => format!("lately: {recent}"),
+        _ => status.summary.current.clone(),
+    }
 }
 
 fn to_wire(statuses: Vec<SessionStatus>) -> Vec<Status> {

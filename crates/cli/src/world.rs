@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use capture::Environment;
 use daemon::{LogFilter, LogFilterError, RunningDaemon};
-use event::Time;
+use event::{SessionId, Time};
 use journal::{Access, Journal, Options};
 use session::{Host, Stamps};
 
@@ -61,6 +61,12 @@ pub(crate) fn warn_of_damage(journal: Journal, output: &mut CliOutput) -> Journa
         output.warn(format!("warning: {}; {}", finding.damage, finding.remedy));
     }
     journal
+}
+
+/// Returns the shortest beginning that names a session, for lists.
+pub(crate) fn short_id(journal: &Journal, id: &SessionId) -> Result<String, CliError> {
+    let info = journal.stat(id)?;
+    Ok(journal.short_id(id, info.provider_session_id.as_deref())?)
 }
 
 pub(crate) fn host(journal: Journal) -> Host {

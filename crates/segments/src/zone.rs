@@ -33,6 +33,24 @@ impl Zone {
         self.zoned(at).strftime("%H:%M").to_string()
     }
 
+    /// Formats the local date and time to the minute, for lists: `2026-11-18 14:30`.
+    pub fn date_and_minute(&self, at: Time) -> String {
+        self.zoned(at).strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
+    /// Formats the local date and time to the second: `2026-11-18 14:30:45`.
+    pub fn date_and_second(&self, at: Time) -> String {
+        self.zoned(at).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
+    /// Returns the instant of a local date and time such as `2026-11-18T14:30`; `None` if it is not
+    /// one.
+    pub fn parse_local(&self, text: &str) -> Option<Time> {
+        let local: jiff::civil::DateTime = text.parse().ok()?;
+        let zoned = local.to_zoned(self.0.clone()).ok()?;
+        Some(Time::from_nanos(zoned.timestamp().as_nanosecond()))
+    }
+
     /// Returns when a day begins and when the next one begins.
     pub fn bounds(&self, day: Day) -> Option<(Time, Time)> {
         let begin = |date: Date| {
@@ -60,6 +78,8 @@ mod tests {
         let evening: Time = "2026-11-15T20:30:00Z".parse().expect("a time");
         assert_eq!(zone.day(evening).to_string(), "20261116");
         assert_eq!(zone.clock(evening), "013000");
+        assert_eq!(zone.date_and_minute(evening), "2026-11-16 01:30");
+        assert_eq!(zone.parse_local("2026-11-16T01:30"), Some(evening));
         let (begin, end) = zone.bounds(zone.day(evening)).expect("it has bounds");
         assert_eq!(begin.to_string(), "2026-11-15T19:00:00Z");
         assert!(begin <= evening && evening < end);

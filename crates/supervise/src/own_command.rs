@@ -14,6 +14,7 @@ pub const GLOBAL_OPTIONS: &[(&str, bool)] = &[
     ("--quiet", false),
     ("-q", false),
     ("--no-color", false),
+    ("--utc", false),
     ("--verbose", false),
     ("-v", false),
 ];

@@ -10,8 +10,9 @@ use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
 use crate::statuses::Statuses;
-use crate::world;
+use crate::world::{self, short_id};
 
+/// List pending approvals with their exact commands.
 #[derive(Args)]
 pub(crate) struct ApprovalsArgs {}
 
@@ -24,11 +25,14 @@ impl ApprovalsArgs {
             if output.json() {
                 output.json_line(approval)?;
             } else {
-                print_approval(approval, now, output)?;
+                print_approval(approval, &short_id(&journal, &approval.session_id)?, now, output)?;
             }
         }
+        output.flush()?;
         if pending.is_empty() {
-            output.note("no approvals are pending");
+            output.note(
+                "no approvals are pending; `hansard status` shows what each session is doing",
+            );
         }
         let mut concluded: Vec<&str> = pending
             .iter()
@@ -40,8 +44,8 @@ impl ApprovalsArgs {
         if !concluded.is_empty() {
             let agents = concluded.join(" ");
             output.note(format!(
-                "what is marked `{FROM_TRANSCRIPT}` is concluded from an open call; hooks tell it \
-                 for certain: `hansard hooks install {agents}`"
+                "`{FROM_TRANSCRIPT}` is a guess from a call without a result; with hooks the agent \
+                 reports it: `hansard hooks install {agents}`"
             ));
         }
         Ok(Completion::Success)
@@ -49,14 +53,19 @@ impl ApprovalsArgs {
 }
 
 /// Prints one approval: agent, age, risk and folder, then the complete input.
-fn print_approval(asked: &Approval, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_approval(
+    asked: &Approval,
+    id: &str,
+    now: Time,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     let head = format!(
-        "{:<9} {:>4}  {:<11} {}  {}",
+        "{}  {:<9} {:>4}  {:<11} {}",
+        one_line(id, 46),
         one_line(&asked.provider, 9),
         super::status::age(asked.requested_at, now),
         one_line(asked.risk.as_deref().unwrap_or("-"), 20),
         one_line(asked.cwd.as_deref().unwrap_or("-"), 60),
-        one_line(asked.session_id.as_str(), 80),
     );
     output.line(output.styled(Style::Bold, head.trim_end()))?;
     // Never shortened: the user has to see all of what would run.

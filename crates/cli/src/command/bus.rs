@@ -18,12 +18,13 @@ use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
 
-/// Listen to the message bus, or send to it.
+/// Listen to the message bus, or send a message
 ///
 /// Without a subcommand it listens. Exit codes: 0 success, 1 failure or timeout, 2 wrong usage,
 /// 3 no bus is running.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct BusArgs {
     #[command(flatten)]
     at: SocketArgs,
@@ -36,8 +37,8 @@ pub(crate) struct BusArgs {
 /// The socket of the bus.
 #[derive(Args)]
 pub(crate) struct SocketArgs {
-    /// Socket of the bus [default: health/callosum.sock in the journal]
-    #[arg(long, global = true, env = "HANSARD_BUS", value_name = "PATH")]
+    /// Socket of the bus; HANSARD_BUS does the same [default: the journal's]
+    #[arg(long, global = true, env = "HANSARD_BUS", value_name = "PATH", hide_env = true)]
     socket: Option<PathBuf>,
 }
 
@@ -45,7 +46,6 @@ pub(crate) struct SocketArgs {
 enum BusVerb {
     /// Print messages as they arrive
     Listen(listen::ListenArgs),
-    /// Send a message to all clients
     Send(send::SendArgs),
     /// Run a bus without a daemon, in the foreground
     Serve(serve::ServeArgs),

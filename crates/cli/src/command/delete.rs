@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, one_line};
+use crate::output::{CliOutput, format_several, one_line};
 use crate::world;
 
+/// Delete a session and everything recorded of it.
 #[derive(Args)]
 pub(crate) struct DeleteArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
     /// Delete it; without this, only print what would be deleted
     #[arg(long)]
@@ -43,10 +44,8 @@ impl DeleteArgs {
             output.json_line(&Deleted { session_id, events, deleted: self.yes })?;
         } else {
             let id = one_line(session_id.as_str(), 64);
-            match self.yes {
-                true => output.line(format!("deleted {id} with {events} events"))?,
-                false => output.line(format!("would delete {id} with {events} events"))?,
-            }
+            let did = if self.yes { "deleted" } else { "would delete" };
+            output.line(format!("{did} {id} with {}", format_several(events, "event")))?;
         }
         output.flush()?;
         if !self.yes {

@@ -1,6 +1,7 @@
 //! `hansard digest`: what was done on a day, by project.
 
 use clap::Args;
+use journal::Journal;
 use projection::Activity;
 use projection::digest::summarize;
 use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
@@ -8,8 +9,10 @@ use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, one_line};
+use crate::times::DayArg;
 use crate::world;
 
+/// Show what was done on a day, by project.
 #[derive(Args)]
 pub(crate) struct DigestArgs {
     /// `today`, `yesterday`, or a date such as 2026-11-16
@@ -22,7 +25,7 @@ pub(crate) struct DigestArgs {
 
 impl DigestArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
-        let zone = Zone::system();
+        let zone = output.zone().clone();
         let day = self.wanted_day(&zone)?;
         let journal = world::journal_to_read(global, output)?;
         let mut digest = DayDigest::for_day(&journal, &zone, day)?;
@@ -35,40 +38,30 @@ impl DigestArgs {
             output.line(output.styled(Style::Bold, day.in_words()))?;
             for project in &digest.projects {
                 output.line("")?;
-                print_project(project, &zone, output)?;
+                print_project(&journal, project, &zone, output)?;
             }
         }
         output.flush()?;
         // After the flush: the note must not stand before the heading.
         if digest.projects.is_empty() {
-            output.note("the journal has no work on that day");
+            output.note("no work is recorded on that day; `hansard sessions` lists other days");
             return Ok(Completion::Negative);
         }
         Ok(Completion::Success)
     }
 
     fn wanted_day(&self, zone: &Zone) -> Result<Day, CliError> {
-        let today = zone.day(world::now());
-        let day = match self.day.as_str() {
-            "today" => Some(today),
-            "yesterday" => Some(today.yesterday()),
-            day => Day::parse(day).or_else(|| parse_dashed(day)),
-        };
-        day.ok_or_else(|| {
-            CliError::new("bad_day", format!("`{}` is not a day", one_line(&self.day, 40)))
-                .hint("use a date such as 2026-11-16, or `today` or `yesterday`")
+        let day: Result<DayArg, String> = self.day.parse();
+        let day = day.map(|day| day.resolve(world::now(), zone));
+        day.map_err(|hint| {
+            let told = format!("`{}` is not a day", one_line(&self.day, 40));
+            CliError::new("bad_day", told).hint(hint)
         })
     }
 }
 
-/// Parses a date such as `2026-11-16`.
-fn parse_dashed(text: &str) -> Option<Day> {
-    let [year, month, day] = text.split('-').collect::<Vec<_>>().try_into().ok()?;
-    // A month of one digit would shift the day: `2026-1-116`.
-    (month.len() == 2).then(|| Day::parse(&[year, month, day].concat())).flatten()
-}
-
 fn print_project(
+    journal: &Journal,
     project: &ProjectDay,
     zone: &Zone,
     output: &mut CliOutput,
@@ -79,7 +72,7 @@ fn print_project(
     }
     // Sessions without facts have nothing to show.
     for session in project.sessions.iter().filter(|session| !session.facts.is_empty()) {
-        print_session(session, zone, output)?;
+        print_session(journal, session, zone, output)?;
     }
     Ok(())
 }
@@ -91,7 +84,7 @@ fn print_activity(
 ) -> Result<(), CliError> {
     let (from, to) = (zone.hour_and_minute(activity.from), zone.hour_and_minute(activity.to));
     let busy = (activity.level_avg * 100.0).round();
-    let head = format!("  {from}–{to}  {}, at work {busy} % of it", activity.activity.name());
+    let head = format!("  {from}–{to}  {}, active {busy} % of the time", activity.activity.name());
     output.line(head)?;
     if !activity.active_entities.is_empty() {
         let touched = one_line(&activity.active_entities.join(", "), 96);
@@ -101,13 +94,15 @@ fn print_activity(
 }
 
 fn print_session(
+    journal: &Journal,
     session: &SessionDay,
     zone: &Zone,
     output: &mut CliOutput,
 ) -> Result<(), CliError> {
     let title = one_line(session.title.as_deref().unwrap_or("untitled"), 72);
     let (from, to) = (zone.hour_and_minute(session.from), zone.hour_and_minute(session.to));
-    let id = output.styled(Style::Dim, one_line(session.session_id.as_str(), 64));
+    let id =
+        output.styled(Style::Dim, one_line(&world::short_id(journal, &session.session_id)?, 64));
     output.line(format!("  {from}–{to}  {title}  {id}"))?;
     for line in summarize(&session.facts).lines() {
         output.line(format!("      {}", escape_controls(line)))?;

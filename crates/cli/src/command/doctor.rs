@@ -22,6 +22,7 @@ const LAG_SECONDS_MAX: i128 = 30;
 /// Unreadable sources that are named; the rest is counted.
 const NAMED_MAX: usize = 3;
 
+/// Check the journal; `--repair` repairs it.
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
     /// Repair what can be repaired, and keep a copy of what is replaced
@@ -53,7 +54,10 @@ impl DoctorArgs {
             Err(error) if !recording.ok => vec![unchecked("journal", &error)],
             // Damage that a check cannot read past is damage, and the rest can be checked.
             Err(error) if !self.repair => {
-                let fix = Some("`hansard doctor --repair` mends it, and keeps a copy".to_owned());
+                let fix = Some(
+                    "`hansard doctor --repair` repairs it, and keeps a copy of the damaged file"
+                        .to_owned(),
+                );
                 vec![CheckShape { fix, ..unchecked("events", &error) }]
             }
             checks => checks?,
@@ -127,13 +131,13 @@ fn print_checks(checks: Vec<CheckShape>, output: &mut CliOutput) -> CommandResul
 fn unopened(error: &OpenError) -> CheckShape {
     let fix = match error {
         OpenError::RecordMissing { .. } => {
-            "`hansard doctor --repair` makes the record anew from the folder `originals`"
+            "`hansard doctor --repair` rebuilds the record from the folder `originals`"
         }
         OpenError::NewerFormat { .. } => {
             "update this program; where no newer one ever ran, the number is damaged, and \
              `hansard doctor --repair` mends it"
         }
-        _ => "`hansard doctor --repair` mends it, and keeps a copy",
+        _ => "`hansard doctor --repair` repairs it, and keeps a copy of the damaged file",
     };
     let (detail, fix) = (error.to_string(), Some(fix.to_owned()));
     CheckShape { name: "events", ok: false, detail, fix }

@@ -7,8 +7,11 @@ use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
 use crate::world;
 
-/// Stop the daemon and wait for its end. Exit code 3 if none is running.
+/// Stop the daemon
+///
+/// The command waits until the daemon has ended. Exit code 3 if none is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct DownArgs {}
 
 #[derive(Serialize)]

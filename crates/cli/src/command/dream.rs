@@ -10,6 +10,7 @@ use crate::error::CliError;
 use crate::output::{CliOutput, one_line};
 use crate::world;
 
+/// Build activities and digests from segments.
 #[derive(Args)]
 pub(crate) struct DreamArgs {
     /// The day, such as 20261116

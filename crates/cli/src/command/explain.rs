@@ -15,9 +15,10 @@ use crate::world;
 /// Characters of a line of evidence.
 const WHAT_CHARS_MAX: usize = 160;
 
+/// Explain why a session has its status.
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
 }
 
@@ -31,7 +32,9 @@ impl ExplainArgs {
             print_status(&status, world::now(), output)?;
         }
         if status.behind {
-            output.note("the journal is behind for this session; `hansard ingest` reads the rest");
+            output.note(
+                "the session wrote more than is recorded; `hansard ingest --once` reads the rest",
+            );
         }
         output.flush()?;
         Ok(Completion::Success)
@@ -88,7 +91,8 @@ fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<()
     }
     for change in history {
         let (status, because) = (one_line(&change.status, 20), one_line(&change.because, 20));
-        output.line(format!("  {}  {status} ({because})", change.at))?;
+        let at = output.second(change.at);
+        output.line(format!("  {at}  {status} ({because})"))?;
     }
     Ok(())
 }

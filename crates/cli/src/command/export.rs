@@ -20,14 +20,15 @@ use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
 
+/// Export a session as Markdown, HTML, text, JSON or a bundle.
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
     /// The output format
     #[arg(long, value_enum, default_value = "bundle")]
     format: ExportFormat,
-    /// Write a handoff note without secrets: goal, work, decisions, open ends, how to resume
+    /// Write a handoff note without secrets: goal, work, how to resume
     #[arg(long, conflicts_with_all = ["format", "tree"])]
     handoff: bool,
     /// Include all its descendants; only for bundles and runs

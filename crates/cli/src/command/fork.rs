@@ -3,24 +3,28 @@
 use clap::Args;
 use event::SessionId;
 use serde::Serialize;
-use session::{ForkOptions, LogPoint};
+use session::ForkOptions;
 
 use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
+use crate::times::PointArg;
 use crate::world;
 
+/// Start a new session from a point of another one.
 #[derive(Args)]
 pub(crate) struct ForkArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
-    /// The last event of the fork: a `seq`, an event id or a time [default: the end]
+    /// Fork after this event (number or id), or at this time [default: the end]
     #[arg(long, value_name = "POINT")]
-    at: Option<LogPoint>,
+    at: Option<PointArg>,
     /// The id of the fork [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<SessionId>,
+    /// A name for the fork, shown by `hansard lineage`
     #[arg(long)]
     label: Option<String>,
+    /// Why it was forked, shown by `hansard lineage`
     #[arg(long)]
     reason: Option<String>,
 }
@@ -36,9 +40,12 @@ impl ForkArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_write(global, output)?;
         let info = journal.resolve(&self.session)?;
-        let at = match self.at {
+        let at = match &self.at {
             None => info.tail_seq,
-            Some(point) => point.resolve(&journal, &info.id)?,
+            Some(point) => {
+                let point = point.resolve(world::now(), output.zone());
+                point.resolve(&journal, &info.id)?
+            }
         };
         let host = world::host(journal);
         let id = match &self.id {

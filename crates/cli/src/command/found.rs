@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use daemon::Condition;
 use hooks::{HookInstall, agents_with_hooks};
 use journal::Journal;
+use projection::status::StatusGroup;
 use wire::Facets;
 
 use super::Global;
 use super::hooks::hook_command;
 use crate::error::CliError;
-use crate::output::CliOutput;
-use crate::statuses::{Statuses, needs_user};
+use crate::output::{CliOutput, format_count, format_several};
+use crate::session_counts::SessionCounts;
+use crate::statuses::Statuses;
 use crate::world;
 
 /// How long history is waited for. A longer one is read on beside the open page.
@@ -37,10 +39,12 @@ pub(super) fn describe_machine(
     let folder = std::path::absolute(world::journal_folder(global)?)?;
     let progress = wait_for_history(&folder, tell_progress);
     let journal = Journal::open(&folder, &world::read_only())?;
-    let needing = Statuses::open(&journal)?.recent()?.iter().filter(|it| needs_user(it)).count();
+    let counts = SessionCounts::count(&Statuses::open(&journal)?.recent()?);
     let mut lines = Vec::new();
-    lines.extend(progress.map(|far| format!("history is read on in the background: {far}")));
-    lines.push(describe_sessions(&daemon::facets(&journal)?, needing));
+    lines.extend(
+        progress.map(|far| format!("the rest of the history is read in the background: {far}")),
+    );
+    lines.push(describe_sessions(&daemon::facets(&journal)?, &counts));
     lines.extend(describe_hooks(global, &folder)?);
     Ok(lines)
 }
@@ -66,21 +70,25 @@ fn wait_for_history(folder: &Path, tell: &mut dyn FnMut(&str)) -> Option<String>
     None
 }
 
-fn describe_sessions(found: &Facets, needing: usize) -> String {
+fn describe_sessions(found: &Facets, counts: &SessionCounts) -> String {
     let sessions: u64 = found.providers.iter().map(|agent| agent.sessions).sum();
-    let needs = match needing {
-        0 => "none needs you".to_owned(),
-        1 => "1 needs you".to_owned(),
-        many => format!("{many} need you"),
-    };
+    let none = (counts.of(StatusGroup::NeedsYou) == 0).then(|| "none needs you".to_owned());
+    let open =
+        [StatusGroup::NeedsYou, StatusGroup::Running, StatusGroup::Waiting, StatusGroup::Idle];
+    let told = none.into_iter().chain(open.into_iter().filter_map(|it| counts.in_words(it)));
+    let told = told.collect::<Vec<_>>().join(", ");
     match (sessions, found.providers.len()) {
         (0, _) => {
             "no sessions yet: start an agent, or look at three with `hansard import --sample`"
                 .to_owned()
         }
-        (1, _) => format!("1 session; {needs}"),
-        (many, 1) => format!("{many} sessions of {}; {needs}", found.providers[0].name),
-        (many, agents) => format!("{many} sessions of {agents} agents; {needs}"),
+        (1, _) => format!("1 session; {told}"),
+        (many, 1) => {
+            format!("{} of {}; {told}", format_several(many, "session"), found.providers[0].name)
+        }
+        (many, agents) => {
+            format!("{} sessions of {agents} agents; {told}", format_count(many))
+        }
     }
 }
 
@@ -123,13 +131,19 @@ mod tests {
             };
             Facets { providers: agents.iter().map(facet).collect(), projects: Vec::new() }
         };
-        for (agents, needing, line) in [
-            (vec![("claude", 1)], 1, "1 session; 1 needs you"),
-            (vec![("claude", 12)], 0, "12 sessions of claude; none needs you"),
-            (vec![("claude", 180), ("codex", 3)], 4, "183 sessions of 2 agents; 4 need you"),
+        use StatusGroup::{Idle, NeedsYou, Running};
+        for (agents, groups, line) in [
+            (vec![("claude", 1)], vec![NeedsYou], "1 session; 1 needs you"),
+            (vec![("claude", 12)], vec![], "12 sessions of claude; none needs you"),
+            (
+                vec![("claude", 1_800), ("codex", 3)],
+                vec![Running, NeedsYou, NeedsYou, Idle],
+                "1,803 sessions of 2 agents; 2 need you, 1 running, 1 idle",
+            ),
         ] {
-            assert_eq!(describe_sessions(&found(&agents), needing), line);
+            assert_eq!(describe_sessions(&found(&agents), &groups.into_iter().collect()), line);
         }
-        assert!(describe_sessions(&found(&[]), 0).starts_with("no sessions yet"));
+        let none = SessionCounts::default();
+        assert!(describe_sessions(&found(&[]), &none).starts_with("no sessions yet"));
     }
 }

@@ -18,6 +18,7 @@ use crate::hook;
 use crate::output::{CliOutput, escape_controls};
 use crate::world;
 
+/// Install hooks, with which agents report approvals at once.
 #[derive(Args)]
 pub(crate) struct HooksArgs {
     #[command(subcommand)]
@@ -315,7 +316,7 @@ fn test_hooks(
     let mut done = Completion::Success;
     let statuses: Vec<HookStatus> = statuses(hooks, which).collect();
     if statuses.iter().all(|status| status.commands.is_empty()) && !output.json() {
-        output.line("no hooks are installed: nothing to test")?;
+        output.line("no hooks are installed; `hansard hooks install` adds them")?;
     }
     for status in statuses {
         for (event, command) in status.events.iter().zip(&status.commands) {

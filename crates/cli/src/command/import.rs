@@ -13,9 +13,10 @@ use session::Imported;
 
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::CliOutput;
+use crate::output::{CliOutput, format_several};
 use crate::world;
 
+/// Import a bundle of `export`, events as JSON lines, or the sample.
 #[derive(Args)]
 pub(crate) struct ImportArgs {
     /// A bundle of `hansard export`, or events as JSON lines; `-` or nothing reads stdin
@@ -102,12 +103,14 @@ fn print_report(report: &ImportReport, output: &mut CliOutput) -> Result<(), Cli
         return output.json_line(report);
     }
     let Imported { sessions, events, already_recorded, artifacts, .. } = report.imported;
-    output.line(format!("{events} events of {sessions} sessions recorded"))?;
+    let (told, of) = (format_several(events, "event"), format_several(sessions, "session"));
+    output.line(format!("recorded {told} of {of}"))?;
     if already_recorded > 0 {
-        output.line(format!("{already_recorded} were already recorded"))?;
+        let told = format_several(already_recorded, "event");
+        output.line(format!("{told} already there"))?;
     }
     if artifacts > 0 {
-        output.line(format!("{artifacts} artifacts"))?;
+        output.line(format_several(artifacts, "artifact"))?;
     }
     Ok(())
 }

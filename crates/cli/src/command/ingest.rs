@@ -17,20 +17,19 @@ use signal_hook::iterator::Signals;
 
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style};
+use crate::output::{CliOutput, Style, format_count, format_several};
 use crate::world;
 
+/// Read what agents have written, without a daemon.
 #[derive(Args)]
 pub(crate) struct IngestArgs {
     /// Read everything once and stop, instead of following new output
     #[arg(long)]
     once: bool,
-    /// Parse the stored originals of one agent again, for instance `codex`, to add what an earlier
-    /// version did not understand
+    /// Parse the stored originals of an agent again, after an update
     #[arg(long, value_name = "AGENT", value_parser = agent_names(), conflicts_with = "once")]
     reparse: Option<String>,
-    /// The home folder of the agents [default: yours]; an agent's own variable, such as
-    /// CLAUDE_CONFIG_DIR or CODEX_HOME, takes precedence
+    /// The home folder of the agents [default: yours]
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
 }
@@ -186,8 +185,9 @@ fn print_round(round: &IngestSummary, output: &mut CliOutput) {
             unknown_records: round.unknown,
         }),
         false => output.line(format!(
-            "{} events of {sessions} sessions ({})",
-            round.events,
+            "{} of {} ({})",
+            format_several(round.events, "event"),
+            format_several(sessions as u64, "session"),
             format_size(round.bytes)
         )),
     };
@@ -243,7 +243,10 @@ fn format_progress(progress: &IngestProgress, begun: Instant) -> String {
         }
     };
     format!(
-        "{share:>3} %  {sources} of {sources_total} files, {events} events, {} of {}{left}",
+        "{share:>3} %  {} of {} files, {} events, {} of {}{left}",
+        format_count(sources),
+        format_count(sources_total),
+        format_count(events),
         format_size(bytes),
         format_size(bytes_total)
     )
@@ -255,23 +258,29 @@ fn print_report(report: &IngestReport, output: &mut CliOutput) -> Result<(), Cli
     }
     let IngestReport { sessions, events, bytes, files, elapsed_ms, .. } = report;
     let seconds = *elapsed_ms as f64 / 1_000.0;
-    let speed = match elapsed_ms {
-        0 => String::new(),
+    let speed = match (elapsed_ms, bytes) {
+        (0, _) | (_, 0) => String::new(),
         _ => format!(", {}/s", format_size((*bytes as f64 / seconds) as u64)),
     };
     output.line(format!(
-        "{events} new events from {files} files ({}) in {seconds:.1} s{speed}",
+        "{} from {} ({}) in {seconds:.1} s{speed}",
+        format_several(*events, "new event"),
+        format_several(*files, "file"),
         format_size(*bytes)
     ))?;
     output.line(format!(
-        "{} sessions: {} new, {} updated",
-        sessions.total, sessions.new, sessions.updated
+        "{}: {} new, {} updated",
+        format_several(sessions.total, "session"),
+        format_count(sessions.new),
+        format_count(sessions.updated)
     ))?;
     for (name, provider) in &report.by_provider {
         let ProviderCounts { sessions, events, bytes } = provider;
         let name = output.styled(Style::Bold, format!("{name:<10}"));
         output.line(format!(
-            "  {name} {sessions:>6} sessions {events:>9} events {:>10}",
+            "  {name} {:>6} sessions {:>9} events {:>10}",
+            format_count(*sessions),
+            format_count(*events),
             format_size(*bytes)
         ))?;
     }

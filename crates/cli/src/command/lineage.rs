@@ -1,7 +1,7 @@
 //! `hansard lineage`: the ancestors and children of a session.
 
 use clap::Args;
-use journal::Ancestry;
+use journal::{Ancestry, Journal};
 
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
@@ -9,9 +9,10 @@ use crate::output::{CliOutput, Style, one_line};
 use crate::shape::LineageShape;
 use crate::world;
 
+/// Show what a session was forked from, and its forks.
 #[derive(Args)]
 pub(crate) struct LineageArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
 }
 
@@ -26,10 +27,10 @@ impl LineageArgs {
         } else {
             let depth = lineage.len();
             for (indent, step) in lineage.iter().enumerate() {
-                print_step(step, indent, step.session_id == id, output)?;
+                print_step(&journal, step, indent, step.session_id == id, output)?;
             }
             for child in &children {
-                print_step(child, depth, false, output)?;
+                print_step(&journal, child, depth, false, output)?;
             }
         }
         output.flush()?;
@@ -38,13 +39,19 @@ impl LineageArgs {
 }
 
 fn print_step(
+    journal: &Journal,
     step: &Ancestry,
     indent: usize,
     is_asked: bool,
     output: &mut CliOutput,
 ) -> Result<(), CliError> {
     let style = if is_asked { Style::Bold } else { Style::Plain };
-    let id = output.styled(style, one_line(step.session_id.as_str(), 64));
+    let id = match world::short_id(journal, &step.session_id) {
+        Ok(short) => short,
+        // A parent may be named without being recorded.
+        Err(_) => step.session_id.to_string(),
+    };
+    let id = output.styled(style, one_line(&id, 64));
     let mut about = Vec::new();
     if let Some(mode) = &step.mode {
         about.push(format!("{mode} at #{}", step.fork_point_seq));

@@ -14,19 +14,23 @@ use super::bus::{SocketArgs, end_on_signal};
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::CliOutput;
+use crate::times::DayArg;
 use crate::world;
 
-/// Print the log of a service or a task. Works without a daemon.
+/// Print the log of a service or a task
+///
+/// Works without a daemon.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct LogsArgs {
     #[command(flatten)]
     at: SocketArgs,
     /// Name of a service or a task, or the ref of one run [default: the daemon itself]
     #[arg(value_name = "NAME|REF")]
     name: Option<String>,
-    /// The log of this day
-    #[arg(long, value_name = "YYYYMMDD", value_parser = parse_day)]
-    day: Option<Day>,
+    /// The log of this day: today, yesterday or 2026-11-16
+    #[arg(long, value_name = "DAY")]
+    day: Option<DayArg>,
     /// Keep printing new lines, until Ctrl-C
     #[arg(long, short)]
     follow: bool,
@@ -45,10 +49,11 @@ impl LogsArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_folder(global)?;
         let name = self.name.as_deref().unwrap_or(OWN);
-        let Some(found) = find_log(&journal, name, self.day.as_ref()) else {
+        let day = self.day.map(|day| day.resolve(world::now(), output.zone()));
+        let Some(found) = find_log(&journal, name, day.as_ref()) else {
             let told = format!("there is no log of `{name}`");
             return Err(CliError::new("no_log", told)
-                .hint("`hansard service list` and `hansard task list` list what is running"));
+                .hint("`hansard service list` and `hansard task list` show what is running"));
         };
         // Printed from its start: without `--follow` this is all.
         let mut reading = LogReader::new(found.newest_part());
@@ -258,8 +263,4 @@ fn print_line(line: &str, output: &mut CliOutput) -> Result<(), CliError> {
         return output.json_line(&value);
     }
     output.printed_line(line)
-}
-
-fn parse_day(text: &str) -> Result<Day, String> {
-    Day::parse(text).ok_or_else(|| "not a day such as 20250213".to_owned())
 }

@@ -10,20 +10,22 @@ use super::{CommandResult, Completion, Hansard};
 use crate::error::CliError;
 use crate::output::CliOutput;
 
-/// Print a completion script for a shell.
+/// Print a completion script for a shell
 ///
-/// For bash: `hansard completions bash >~/.local/share/bash-completion/completions/hansard`. For
-/// zsh: `hansard completions zsh >~/.zfunc/_hansard`, in a folder of your `fpath`. For fish:
-/// `hansard completions fish >~/.config/fish/completions/hansard.fish`.
+/// bash: hansard completions bash >~/.local/share/bash-completion/completions/hansard
+/// zsh:  hansard completions zsh >~/.zfunc/_hansard    (a folder of your `fpath`)
+/// fish: hansard completions fish >~/.config/fish/completions/hansard.fish
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Write the man pages, one per command.
+/// Write the man pages
 ///
 /// `hansard man ~/.local/share/man/man1` puts them where `man hansard` finds them.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct ManArgs {
     /// The folder for the pages; created if it does not exist
     #[arg(value_name = "DIR")]
@@ -33,7 +35,10 @@ pub(crate) struct ManArgs {
 impl CompletionsArgs {
     pub(crate) fn run(&self, output: &mut CliOutput) -> CommandResult {
         let mut command = Hansard::command();
-        clap_complete::generate(self.shell, &mut command, "hansard", output.writer());
+        let mut script = Vec::new();
+        // Not straight to stdout: the generator panics if a pipe is closed.
+        clap_complete::generate(self.shell, &mut command, "hansard", &mut script);
+        output.writer().write_all(&script)?;
         output.flush()?;
         Ok(Completion::Success)
     }

@@ -7,11 +7,12 @@ use super::bus::SocketArgs;
 use super::{CommandResult, Global};
 use crate::output::CliOutput;
 
-/// Open another place, another project, or both in the most recently used web page. Sends
-/// `navigate.request` on the bus.
+/// Open another view in the web page
 ///
-/// Exit codes: 0 sent, 1 failure, 2 wrong usage, 3 no bus is running.
+/// The page that was used last opens another path, another project, or both. The command sends
+/// `navigate.request` on the bus. Exit codes: 0 sent, 1 failure, 2 wrong usage, 3 no bus is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct NavigateArgs {
     #[command(flatten)]
     at: SocketArgs,

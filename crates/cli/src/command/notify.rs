@@ -8,10 +8,12 @@ use super::navigate::page_path;
 use super::{CommandResult, Global};
 use crate::output::CliOutput;
 
-/// Show a notification in the web page. Sends `notification.show` on the bus.
+/// Show a notification in the web page
 ///
+/// It sends `notification.show` on the bus.
 /// Exit codes: 0 sent, 1 failure, 2 wrong usage, 3 no bus is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct NotifyArgs {
     #[command(flatten)]
     at: SocketArgs,

@@ -18,7 +18,7 @@ const OPENED_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub(crate) struct OpenArgs {
-    /// Without a command: print the address of the page, and do not open it
+    /// Without a command: print the address, do not open the page
     #[arg(long)]
     no_open: bool,
 }

@@ -11,9 +11,12 @@ use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
 
-/// Make the daemon reload its settings and `services.toml`. A faulty file is refused with its line,
-/// and the previous settings stay. Exit code 3 if no daemon is running.
+/// Make the daemon read its settings again
+///
+/// It reads `config.toml` and `services.toml`. A file with an error is refused with the line of
+/// the error, and the earlier settings stay. Exit code 3 if no daemon is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct ReloadArgs {
     #[command(flatten)]
     at: SocketArgs,

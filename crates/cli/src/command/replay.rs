@@ -3,21 +3,23 @@
 use clap::Args;
 use event::{Cost, SessionId};
 use serde::Serialize;
-use session::{LogPoint, ViewBuilder};
+use session::ViewBuilder;
 
 use super::show::open_session;
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::CliOutput;
+use crate::output::{CliOutput, format_count, format_several};
+use crate::times::PointArg;
 use crate::world;
 
+/// Replay a session and compare it with its stored state.
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
-    /// Replay up to a `seq`, an event id or a time
+    /// Replay up to an event (number or id) or up to a time
     #[arg(long, value_name = "POINT")]
-    until: Option<LogPoint>,
+    until: Option<PointArg>,
 }
 
 #[derive(Serialize)]
@@ -37,7 +39,8 @@ impl ReplayArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
-        let kept = open_session(&journal, &info, self.until)?;
+        let until = self.until.as_ref().map(|it| it.resolve(world::now(), output.zone()));
+        let kept = open_session(&journal, &info, until)?;
         let mut replay = session::Replay::for_session(info.id.clone());
         let mut events = Vec::new();
         for event in kept.events()? {
@@ -74,8 +77,15 @@ fn print_replay(replayed: &Replayed, output: &mut CliOutput) -> Result<(), CliEr
         return output.json_line(replayed);
     }
     output.line(format!(
-        "{} events replayed: {} entries a model would see, {} repairs, ${}",
-        replayed.events, replayed.entries, replayed.repairs, replayed.cost
+        "replayed {}: a model would see {}, with {}; ${}",
+        format_several(replayed.events, "event"),
+        if replayed.entries == 1 {
+            "1 entry".to_owned()
+        } else {
+            format!("{} entries", format_count(replayed.entries))
+        },
+        format_several(replayed.repairs, "repair"),
+        replayed.cost
     ))?;
     if replayed.open_calls > 0 {
         output.line(format!("calls without a result: {}", replayed.open_calls))?;

@@ -12,9 +12,10 @@ use crate::error::CliError;
 use crate::output::{CliOutput, escape_controls};
 use crate::world;
 
+/// Print or run the command with which the agent resumes a session.
 #[derive(Args)]
 pub(crate) struct ResumeArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
     /// Run the command in the session's folder instead of printing it
     #[arg(long)]
@@ -73,7 +74,7 @@ fn run(command: &[String], cwd: Option<&str>) -> CliError {
     if let Some(cwd) = cwd {
         if !Path::new(cwd).is_dir() {
             return CliError::new("no_folder", format!("the session's folder `{cwd}` is gone"))
-                .hint("run the command that `hansard resume` prints in another folder");
+                .hint("run the command that `hansard resume` prints, in another folder");
         }
         agent.current_dir(cwd);
     }

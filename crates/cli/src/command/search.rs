@@ -3,24 +3,28 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use daemon::answers;
-use event::{Kind, Time};
-use journal::{EventHit, MatchMode, Order, Query, SearchPage};
+use event::Kind;
+use journal::{EventHit, Journal, MatchMode, Order, Query, SearchPage};
 
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, escape_controls, one_line};
+use crate::output::{CliOutput, Style, escape_controls, format_count, one_line};
+use crate::times::TimeArg;
 use crate::world;
 
+/// Search prompts, answers, tool calls and their output.
 #[derive(Args)]
 pub(crate) struct SearchArgs {
-    /// Words in any order; quotes make a phrase; there is no other syntax
+    /// Words in any order; "quotes" make a phrase; there is no other syntax
     #[arg(required = true)]
     words: Vec<String>,
-    /// Only in this session and what it inherited
+    /// Only in this session, and in what it was forked from
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
+    /// Only in sessions of this project or folder
     #[arg(long)]
     project: Option<String>,
+    /// Only in sessions of this agent, for instance `claude`
     #[arg(long)]
     provider: Option<String>,
     /// Only events of this kind, for instance `user.prompt`; repeatable
@@ -29,21 +33,22 @@ pub(crate) struct SearchArgs {
     /// Only calls and results of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only events since this time (RFC 3339)
+    /// Only events since this time: 7d, yesterday, 2026-11-01
     #[arg(long, value_name = "TIME")]
-    since: Option<Time>,
-    /// Only events before this time (RFC 3339)
+    since: Option<TimeArg>,
+    /// Only events until this time; a day counts whole
     #[arg(long, value_name = "TIME")]
-    until: Option<Time>,
+    until: Option<TimeArg>,
     /// Also match parts of words
     #[arg(long)]
     substring: bool,
+    /// What comes first
     #[arg(long, value_parser = order_parser(), default_value = "best")]
     order: Order,
-    /// The most hits to print (up to 1000)
+    /// Print at most N matches (up to 1000)
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Continue behind an earlier page, with its cursor
+    /// Continue after an earlier page, with the cursor it printed
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
@@ -61,6 +66,7 @@ impl SearchArgs {
             Some(prefix) => Some(journal.resolve(prefix)?.id),
             None => None,
         };
+        let (now, zone) = (world::now(), output.zone());
         let query = Query {
             text: self.words.join(" "),
             mode: if self.substring { MatchMode::Substring } else { MatchMode::Words },
@@ -69,28 +75,34 @@ impl SearchArgs {
             provider: self.provider.clone(),
             kinds: self.kind.iter().map(|kind| Kind::from(kind.as_str())).collect(),
             tool: self.tool.clone(),
-            after: self.since,
-            before: self.until,
+            after: self.since.as_ref().map(|time| time.begin(now, zone)),
+            before: self.until.as_ref().map(|time| time.end(now, zone)),
             order: self.order,
             limit: self.limit,
             cursor: self.after.clone(),
         };
         let found = journal.search(&query)?;
         let any = !found.hits.is_empty();
-        print_hits(found, output)?;
+        print_hits(&journal, found, output)?;
         output.flush()?;
         // As `grep` does: no match is a negative answer.
         Ok(if any { Completion::Success } else { Completion::Negative })
     }
 }
 
-fn print_hits(found: SearchPage, output: &mut CliOutput) -> Result<(), CliError> {
+fn print_hits(
+    journal: &Journal,
+    found: SearchPage,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&answers::found(found));
     }
     for hit in &found.hits {
-        let place = format!("{} #{}", one_line(hit.session_id.as_str(), 36), hit.seq);
-        let head = format!("{} · {} · {}", hit.created_at, hit.kind, one_line(&hit.provider, 20));
+        let id = world::short_id(journal, &hit.session_id)?;
+        let place = format!("{} #{}", one_line(&id, 46), format_count(hit.seq));
+        let at = output.minute(hit.created_at);
+        let head = format!("{at} · {} · {}", hit.kind, one_line(&hit.provider, 20));
         output.line(format!(
             "{}  {}",
             output.styled(Style::Bold, place),
@@ -98,14 +110,21 @@ fn print_hits(found: SearchPage, output: &mut CliOutput) -> Result<(), CliError>
         ))?;
         output.line(format!("    {}", highlighted(hit, output)))?;
     }
+    // Before the notes, which go to stderr and would come first.
+    output.flush()?;
+    if found.hits.is_empty() && found.next.is_none() {
+        output.note("no matches; try fewer words, or `--substring` for parts of words");
+        return Ok(());
+    }
     // Counting stops at a limit.
     let more = if found.total_is_exact { "" } else { "at least " };
-    output.note(format!("{more}{} found", found.total));
+    let matches = if found.total == 1 { "match" } else { "matches" };
+    output.note(format!("{more}{} {matches}", format_count(found.total as u64)));
     if !found.complete {
         output.note("not everything was searched; narrow the search or continue with --after");
     }
     if let Some(next) = found.next {
-        output.note(format!("more with --after {next}"));
+        output.note(format!("there are more: --after {next}"));
     }
     Ok(())
 }

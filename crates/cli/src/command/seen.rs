@@ -11,9 +11,10 @@ use super::{CommandResult, Completion, Global};
 use crate::output::{CliOutput, one_line};
 use crate::world;
 
+/// Mark sessions as seen, so that they no longer need you.
 #[derive(Args)]
 pub(crate) struct SeenArgs {
-    /// Session ids or their beginnings, ours or the providers'
+    /// The ids of sessions, or their beginnings as lists print them
     #[arg(required = true)]
     sessions: Vec<String>,
 }
@@ -40,7 +41,8 @@ impl SeenArgs {
             match output.json() {
                 true => output.json_line(&SeenReport { session_id: info.id })?,
                 false => {
-                    output.line(format!("{} marked as seen", one_line(info.id.as_str(), 64)))?
+                    let id = world::short_id(&journal, &info.id)?;
+                    output.line(format!("{} marked as seen", one_line(&id, 64)))?;
                 }
             }
         }

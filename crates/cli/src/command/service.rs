@@ -12,10 +12,12 @@ use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
 
-/// List and restart the services of `services.toml`; see docs/guide/supervisor.md.
+/// List and restart the services that the daemon keeps running
 ///
-/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running.
+/// `services.toml` defines them; docs/guide/supervisor.md describes it.
+/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct ServiceArgs {
     #[command(flatten)]
     at: SocketArgs,
@@ -120,6 +122,9 @@ fn list_services(status: &Value, output: &mut CliOutput) -> CommandResult {
     }
     let rows = |name: &str| status[name].as_array().cloned().unwrap_or_default();
     let crashed = rows("crashed");
+    if rows("services").is_empty() && crashed.is_empty() {
+        output.note("no services are defined; docs/guide/supervisor.md shows how to add one");
+    }
     let attempts = |name: &str| {
         let fallen = crashed.iter().find(|it| text_or_dash(it, "name") == name);
         fallen.and_then(|it| it["restart_attempts"].as_u64()).unwrap_or(0)
@@ -128,18 +133,19 @@ fn list_services(status: &Value, output: &mut CliOutput) -> CommandResult {
         "{:<NAME_MAX$} {:>8} {:>10} {:>8} {:<NAME_MAX$}",
         "name", "pid", "up seconds", "attempts", "ref"
     );
-    output.line(output.styled(Style::Bold, head))?;
+    output.line(output.styled(Style::Bold, head.trim_end()))?;
     let running = rows("services");
     for service in &running {
         let name = text_or_dash(service, "name");
-        output.line(format!(
+        let line = format!(
             "{:<NAME_MAX$} {:>8} {:>10} {:>8} {:<NAME_MAX$}",
             one_line(name, NAME_MAX),
             service["pid"].as_u64().unwrap_or(0),
             service["uptime_seconds"].as_u64().unwrap_or(0),
             attempts(name),
             one_line(text_or_dash(service, "ref"), NAME_MAX),
-        ))?;
+        );
+        output.line(line.trim_end())?;
     }
     // A service may crash and run again; it is listed once, with its attempts.
     let is_down = |it: &&Value| !running.iter().any(|up| up["name"] == it["name"]);

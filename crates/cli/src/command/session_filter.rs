@@ -3,30 +3,50 @@
 use clap::Args;
 use event::Time;
 use journal::SessionFilter;
+use segments::Zone;
+
+use crate::times::TimeArg;
 
 #[derive(Args)]
 pub(crate) struct SessionFilterArgs {
-    /// Only sessions of this provider, for instance `claude`
+    /// Only sessions of this agent, for instance `claude`
     #[arg(long)]
     provider: Option<String>,
     /// Only sessions of this project or folder
     #[arg(long)]
     project: Option<String>,
-    /// Only sessions active since this time (RFC 3339)
+    /// Only sessions active since this time: 7d, yesterday, 2026-11-01
     #[arg(long, value_name = "TIME")]
-    since: Option<Time>,
-    /// Only sessions started before this time (RFC 3339)
+    since: Option<TimeArg>,
+    /// Only sessions started until this time; a day counts whole
     #[arg(long, value_name = "TIME")]
-    until: Option<Time>,
+    until: Option<TimeArg>,
 }
 
 impl SessionFilterArgs {
-    pub(crate) fn filter(&self) -> SessionFilter {
+    pub(crate) fn filter(&self, now: Time, zone: &Zone) -> SessionFilter {
         SessionFilter {
             provider: self.provider.clone(),
             project: self.project.clone(),
-            active_since: self.since,
-            active_until: self.until,
+            active_since: self.since.as_ref().map(|time| time.begin(now, zone)),
+            active_until: self.until.as_ref().map(|time| time.end(now, zone)),
         }
+    }
+
+    /// Whether it leaves sessions out, so that an empty list does not mean an empty journal.
+    pub(crate) fn is_narrow(&self) -> bool {
+        let SessionFilterArgs { provider, project, since, until } = self;
+        provider.is_some() || project.is_some() || since.is_some() || until.is_some()
+    }
+}
+
+/// What an empty list of sessions says: what to do next.
+pub(crate) fn nothing_listed(filter: &SessionFilterArgs, what: &str) -> String {
+    match filter.is_narrow() {
+        true => format!("no {what} match; leave an option out to see more"),
+        false => format!(
+            "no {what} yet; `hansard up` records what agents write, `hansard import --sample` adds \
+             three recorded sessions"
+        ),
     }
 }

@@ -23,14 +23,16 @@ use wire::Page;
 use super::ingest::on_signal;
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, escape_controls, format_money, one_line};
+use crate::output::{CliOutput, Style, escape_controls, format_money, format_several, one_line};
 use crate::shape::{EffectiveShape, EpochShape};
 use crate::streamed::Streamed;
+use crate::times::PointArg;
 use crate::world;
 
+/// Show a session: its turns, its events, or what a model would see.
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// Session id or its beginning, ours or the provider's
+    /// The id of a session, or its beginning as lists print it
     session: String,
     /// Print the events
     #[arg(long, conflicts_with = "effective")]
@@ -38,19 +40,19 @@ pub(crate) struct ShowArgs {
     /// Print what a model would see
     #[arg(long)]
     effective: bool,
-    /// Print the facts of each epoch, found without a model
+    /// Print what was done in each epoch: goal, decisions, changes
     #[arg(long, conflicts_with_all = ["events", "effective"])]
     digest: bool,
-    /// Show the session as it was at a `seq`, an event id or a time
+    /// Show the session as it was at an event (number or id) or at a time
     #[arg(long, value_name = "POINT")]
-    until: Option<LogPoint>,
-    /// With --events: only those behind this `seq`
+    until: Option<PointArg>,
+    /// With --events: only those after this `seq`
     #[arg(long, value_name = "SEQ", requires = "events")]
     after: Option<u64>,
-    /// With --events: the most to print; with --json prints one object with `items` and `next`
+    /// With --events: print at most N; with --json as an object with a cursor
     #[arg(long, value_name = "N", requires = "events")]
     limit: Option<usize>,
-    /// Print the last events, or those behind --after, and continue as new ones are recorded
+    /// Print the last events, then new ones as they are recorded
     #[arg(long, conflicts_with_all = ["effective", "digest", "until", "limit"])]
     follow: bool,
 }
@@ -127,13 +129,14 @@ impl ShowArgs {
         if self.follow {
             return self.follow_events(&journal, &info, output);
         }
+        let until = self.until.as_ref().map(|it| it.resolve(world::now(), output.zone()));
         if self.effective {
             let host = world::host(journal.clone());
-            print_effective(Session::stream_effective(&host, info.id, self.until)?, output)?;
+            print_effective(Session::stream_effective(&host, info.id, until)?, output)?;
             output.flush()?;
             return Ok(Completion::Success);
         }
-        let to_seq = match self.until {
+        let to_seq = match until {
             Some(point) => point.resolve(&journal, &info.id)?,
             None => info.tail_seq,
         };
@@ -213,7 +216,7 @@ fn print_event(event: &Event, output: &mut CliOutput) -> Result<(), CliError> {
     }
     let text = event_text(event);
     let kind = output.styled(Style::Bold, format!("{:<19}", event.kind));
-    let at = output.styled(Style::Dim, event.created_at.to_string());
+    let at = output.styled(Style::Dim, output.second(event.created_at));
     output.line(format!("{:>6}  {kind} {at}  {}", event.seq, one_line(&text, 100)).trim_end())
 }
 
@@ -233,7 +236,8 @@ fn print_digest(log: &ShownLog<'_>, output: &mut CliOutput) -> Result<(), CliErr
         }
         let Chapter { epoch, facts, naming, .. } = chapter;
         let cause = epoch.closed.as_ref().map_or("open", |closed| &closed.cause);
-        let (number, from, to) = (epoch.number, epoch.started_at, epoch.last_at);
+        let (from, to) = (output.minute(epoch.started_at), output.minute(epoch.last_at));
+        let number = epoch.number;
         let head = format!("epoch {number}, {from} to {to}, {}", one_line(cause, 20));
         output.line(output.styled(Style::Bold, head))?;
         for line in summarize(&facts).lines() {
@@ -270,11 +274,11 @@ fn print_turns(
     output.line(output.styled(
         Style::Dim,
         format!(
-            "{} · {} · {} · {} events · {}{}",
+            "{} · {} · {} · {} · {}{}",
             one_line(info.id.as_str(), 64),
             one_line(&info.provider, 20),
             one_line(project, 60),
-            shape.counts.events,
+            format_several(shape.counts.events, "event"),
             format_money(shape.usd),
             if shape.title_origin == Some("model") { " · titled by a model" } else { "" },
         ),
@@ -296,7 +300,8 @@ struct SessionWithTurns<'a, T: Serialize> {
 
 fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {
     let outcome = turn.outcome.map_or("open", TurnOutcome::as_str);
-    let head = format!("#{} {} {outcome}", turn.seq_from, turn.started_at);
+    let at = output.second(turn.started_at);
+    let head = format!("#{}  {at}  {outcome}", turn.seq_from);
     output.line(output.styled(Style::Dim, head))?;
     if let Some(prompt) = &turn.prompt {
         // Prompts and answers come from transcripts, which are hostile text.

@@ -8,15 +8,18 @@ use clap::Args;
 use daemon::Condition;
 use event::Time;
 use journal::Journal;
+use projection::status::StatusGroup;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use wire::Status;
 
 use super::ingest::on_signal;
 use super::{CommandResult, Completion, Global};
+use crate::columns::{pad_to, text_width};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, escape_controls, one_line};
-use crate::statuses::{Statuses, attention_kind, needs_user};
+use crate::output::{CliOutput, Style, escape_controls, format_several, one_line};
+use crate::session_counts::{SessionCounts, group_name};
+use crate::statuses::{Statuses, doing, group, since, urgency, why};
 use crate::world;
 
 /// The interval of `--watch`.
@@ -25,28 +28,30 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Sessions shown per group, so that all groups fit on a screen.
 const GROUP_MAX: usize = 8;
 
-/// The fewest characters of an id. More are shown where ids share a beginning.
-const ID_CHARS_MIN: usize = 8;
+/// From this width on, a list has a column that says why a session is in its group. In a narrower one
+/// the text behind it says so too.
+pub(super) const WHY_FROM_COLUMNS: usize = 90;
 
+/// Columns of the agent, the project and the reason.
+const AGENT_COLUMNS_MAX: usize = 9;
+const PLACE_COLUMNS_MAX: usize = 16;
+pub(super) const WHY_COLUMNS: usize = 14;
+
+/// Characters of an id, of what a session is doing, and of its title. A terminal shows what fits.
+const ID_CHARS_MAX: usize = 46;
+const DOING_CHARS_MAX: usize = 100;
+const TITLE_CHARS_MAX: usize = 60;
+
+/// Show what each session is doing, and which ones need you.
 #[derive(Args)]
 pub(crate) struct StatusArgs {
-    /// Keep watching, and print changes
+    /// Keep running, and print again when something changes
     #[arg(long)]
     watch: bool,
-    /// Include all sessions, also those that have exited
+    /// All sessions, also old ones and those that have exited
     #[arg(long)]
     all: bool,
 }
-
-/// The groups, the most urgent first.
-pub(super) const GROUPS: &[(&str, Style)] = &[
-    ("needs you", Style::Match),
-    ("running", Style::Bold),
-    ("waiting", Style::Bold),
-    ("idle", Style::Bold),
-    ("unknown", Style::Bold),
-    ("exited", Style::Bold),
-];
 
 impl StatusArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
@@ -59,7 +64,7 @@ impl StatusArgs {
                     output.json_line(status)?;
                 }
             } else {
-                let lines = lines(&listed, &statuses, self.all, output);
+                let lines = lines(&listed, &statuses, self.all, output)?;
                 lines.iter().try_for_each(|line| output.line(line))?;
             }
             tell_behind(&listed, output);
@@ -105,7 +110,7 @@ impl StatusArgs {
                     }
                 }
             } else {
-                let mut lines = lines(&listed, statuses, self.all, output);
+                let mut lines = lines(&listed, statuses, self.all, output)?;
                 lines.extend(condition(journal));
                 // An unchanged screen is not drawn again: it would flicker.
                 if lines != printed {
@@ -133,86 +138,115 @@ pub(super) fn condition(journal: &Journal) -> Option<String> {
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }
 
-pub(super) fn group(status: &Status) -> &'static str {
-    // An approval is always for the user, also where attention knows no more of it.
-    if needs_user(status) || status.status == "waiting_approval" {
-        return "needs you";
+fn lines(
+    listed: &[Status],
+    statuses: &Statuses,
+    all: bool,
+    output: &CliOutput,
+) -> Result<Vec<String>, CliError> {
+    let counts = SessionCounts::count(listed);
+    let mut shown: Vec<(StatusGroup, Vec<&Status>)> = Vec::new();
+    for group in StatusGroup::ALL {
+        let mut members: Vec<&Status> =
+            listed.iter().filter(|it| self::group(it) == group).collect();
+        members.sort_by_key(|status| urgency(status));
+        if !members.is_empty() && (group != StatusGroup::Exited || all) {
+            members.truncate(if all { usize::MAX } else { GROUP_MAX });
+            shown.push((group, members));
+        }
     }
-    let mut groups = GROUPS.iter().map(|(name, _)| *name);
-    // A word that only a later version of the daemon knows counts as unknown.
-    groups.find(|name| *name == status.status).unwrap_or("unknown")
-}
-
-fn lines(listed: &[Status], statuses: &Statuses, all: bool, output: &CliOutput) -> Vec<String> {
+    if shown.is_empty() {
+        return Ok(vec![
+            "no session was active in the last day; `hansard sessions` lists all".to_owned(),
+        ]);
+    }
+    let rows = shown.iter().flat_map(|(_, members)| members);
+    let rows = rows.map(|status| StatusLine::new(status, statuses));
+    let mut rows = rows.collect::<Result<Vec<StatusLine>, CliError>>()?.into_iter();
+    let widths = StatusWidths::fit(rows.as_slice());
     let now = world::now();
-    let ids = short_ids(listed);
     let mut lines = Vec::new();
-    for (name, style) in GROUPS {
-        let mut members: Vec<_> =
-            listed.iter().zip(&ids).filter(|(status, _)| group(status) == *name).collect();
-        // The most urgent first. Sessions that need no attention keep their order behind them.
-        members.sort_by_key(|(status, _)| match &status.attention {
-            Some(attention) => (false, Some((attention_kind(status), attention.since))),
-            None => (true, None),
-        });
-        if members.is_empty() || *name == "exited" && !all {
-            continue;
-        }
-        let shown = if all { members.len() } else { GROUP_MAX };
-        lines.push(output.styled(*style, format!("{name} ({})", members.len())));
-        for (status, id) in members.iter().take(shown) {
-            let place = statuses.place(status);
-            lines.push(line(status, last_part(place.as_deref()), id, now, output));
-        }
-        if members.len() > shown {
-            let more = format!("  … and {} more", members.len() - shown);
+    for (group, members) in shown {
+        let style = if group == StatusGroup::NeedsYou { Style::Match } else { Style::Bold };
+        let all = counts.of(group);
+        lines.push(output.styled(style, format!("{} ({all})", group_name(group))));
+        let rows = rows.by_ref().take(members.len());
+        lines.extend(rows.map(|row| row.format(&widths, now, output)));
+        if all > members.len() {
+            let more = format!("  … and {} more: hansard status --all", all - members.len());
             lines.push(output.styled(Style::Dim, more));
         }
     }
-    if lines.is_empty() {
-        lines.push("no session was active recently".to_owned());
-    }
-    lines
+    Ok(lines)
 }
 
-fn line(status: &Status, place: &str, id: &str, now: Time, output: &CliOutput) -> String {
-    let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
-    let line = format!(
-        "  {:<9} {:<16} {:>4}  {}  {}  {}",
-        one_line(&status.provider, 9),
-        one_line(place, 16),
-        age(status.since, now),
-        one_line(&status.summary.current, 60),
-        output.styled(Style::Dim, one_line(title, 40)),
-        output.styled(Style::Dim, one_line(id, 40)),
-    );
-    line.trim_end().to_owned()
+/// What a line says of a session.
+struct StatusLine {
+    id: String,
+    agent: String,
+    place: String,
+    since: Time,
+    why: String,
+    doing: String,
+    title: String,
+}
+
+/// The widths of columns that are as wide as their longest text.
+struct StatusWidths {
+    id: usize,
+    agent: usize,
+    place: usize,
+}
+
+impl StatusLine {
+    fn new(status: &Status, statuses: &Statuses) -> Result<StatusLine, CliError> {
+        let place = statuses.place(status);
+        let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
+        Ok(StatusLine {
+            id: one_line(&statuses.short_id(status)?, ID_CHARS_MAX),
+            agent: one_line(&status.provider, AGENT_COLUMNS_MAX),
+            place: one_line(last_part(place.as_deref()), PLACE_COLUMNS_MAX),
+            since: since(status),
+            why: one_line(&why(status), WHY_COLUMNS),
+            doing: one_line(&doing(status), DOING_CHARS_MAX),
+            title: one_line(title, TITLE_CHARS_MAX),
+        })
+    }
+
+    fn format(&self, widths: &StatusWidths, now: Time, output: &CliOutput) -> String {
+        let StatusWidths { id, agent, place } = widths;
+        let is_wide = output.columns().is_none_or(|columns| columns >= WHY_FROM_COLUMNS);
+        let why =
+            if is_wide { format!("{}  ", pad_to(&self.why, WHY_COLUMNS)) } else { String::new() };
+        output.fitted(&[
+            (Style::Plain, format!("  {}  ", pad_to(&self.id, *id))),
+            (
+                Style::Plain,
+                format!("{} {} ", pad_to(&self.agent, *agent), pad_to(&self.place, *place)),
+            ),
+            (Style::Plain, format!("{:>4}  {why}{}", age(self.since, now), self.doing)),
+            (Style::Dim, format!("  {}", self.title)),
+        ])
+    }
+}
+
+impl StatusWidths {
+    fn fit(rows: &[StatusLine]) -> StatusWidths {
+        let widest = |text: fn(&StatusLine) -> &str| {
+            rows.iter().map(|row| text_width(text(row))).max().unwrap_or(0)
+        };
+        StatusWidths {
+            id: widest(|row| &row.id),
+            agent: widest(|row| &row.agent),
+            place: widest(|row| &row.place),
+        }
+    }
 }
 
 /// Returns the last part of a session's project or folder.
 pub(super) fn last_part(place: Option<&str>) -> &str {
     let place = place.unwrap_or("-");
     place.rsplit('/').next().unwrap_or(place)
-}
-
-/// Returns the providers' ids, each as short as it stays unique.
-fn short_ids(listed: &[Status]) -> Vec<String> {
-    let ids: Vec<&str> = listed.iter().map(display_id).collect();
-    let shared = |one: &str, other: &str| {
-        // By characters, so that no cut falls inside one.
-        one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
-    };
-    let short = |(place, id): (usize, &&str)| {
-        let others = ids.iter().enumerate().filter(|(other, _)| *other != place);
-        let longest = others.map(|(_, other)| shared(id, other)).max().unwrap_or(0);
-        // One more than the longest shared beginning tells them apart.
-        id.chars().take(ID_CHARS_MIN.max(longest + 1)).collect()
-    };
-    ids.iter().enumerate().map(short).collect()
-}
-
-fn display_id(status: &Status) -> &str {
-    status.provider_session_id.as_deref().unwrap_or(status.session_id.as_str())
 }
 
 /// Formats an age for people.
@@ -231,8 +265,9 @@ pub(super) fn age(since: Time, now: Time) -> String {
 fn tell_behind(listed: &[Status], output: &mut CliOutput) {
     let behind = listed.iter().filter(|status| status.behind).count();
     if behind > 0 {
+        let sessions = format_several(behind as u64, "session");
         output.note(format!(
-            "the journal is behind for {behind} of these; `hansard ingest` reads the rest"
+            "{sessions} wrote more than is recorded; `hansard ingest --once` reads the rest"
         ));
     }
 }

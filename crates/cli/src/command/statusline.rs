@@ -1,60 +1,61 @@
 //! `hansard statusline`: counts of sessions in one line, for a prompt or tmux.
 
 use clap::Args;
+use projection::status::StatusGroup;
 use serde::Serialize;
-use wire::Status;
 
 use super::{CommandResult, Completion, Global};
 use crate::output::CliOutput;
-use crate::statuses::{Statuses, needs_user};
+use crate::session_counts::SessionCounts;
+use crate::statuses::Statuses;
 use crate::world;
 
-/// Print how many sessions need you, run and wait, in one line; nothing if there are none.
+/// Print the number of sessions per status, for a prompt or tmux
+///
+/// One line such as `2 need you · 3 running · 1 waiting`; an empty line if there are none.
+/// In tmux.conf: set -g status-right '#(hansard statusline)'.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct StatuslineArgs {}
 
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct CountsShape {
     needs_you: usize,
     running: usize,
     waiting: usize,
+    idle: usize,
 }
 
 impl StatuslineArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
-        let counts = CountsShape::count_sessions(&Statuses::open(&journal)?.recent()?);
+        let counts = SessionCounts::count(&Statuses::open(&journal)?.recent()?);
         match output.json() {
-            true => output.json_line(&counts)?,
-            false => output.line(counts.format_line())?,
+            true => output.json_line(&CountsShape::from(counts))?,
+            false => output.line(format_line(&counts))?,
         }
         output.flush()?;
         Ok(Completion::Success)
     }
 }
 
-impl CountsShape {
-    fn count_sessions(listed: &[Status]) -> CountsShape {
-        let mut counts = CountsShape::default();
-        for status in listed {
-            match status.status.as_ref() {
-                _ if needs_user(status) => counts.needs_you += 1,
-                "running" => counts.running += 1,
-                "waiting" => counts.waiting += 1,
-                _ => {}
-            }
+impl From<SessionCounts> for CountsShape {
+    fn from(counts: SessionCounts) -> CountsShape {
+        CountsShape {
+            needs_you: counts.of(StatusGroup::NeedsYou),
+            running: counts.of(StatusGroup::Running),
+            waiting: counts.of(StatusGroup::Waiting),
+            idle: counts.of(StatusGroup::Idle),
         }
-        counts
     }
+}
 
-    /// Formats the counts that are not zero, the most urgent first.
-    fn format_line(&self) -> String {
-        let CountsShape { needs_you, running, waiting } = *self;
-        let needs = if needs_you == 1 { "needs you" } else { "need you" };
-        let parts = [(needs_you, needs), (running, "running"), (waiting, "waiting")];
-        let told = parts.iter().filter(|(count, _)| *count > 0);
-        told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(" · ")
-    }
+/// Formats the counts that are not zero, the most urgent first. Idle sessions are left out: a prompt
+/// has little room.
+fn format_line(counts: &SessionCounts) -> String {
+    let groups = [StatusGroup::NeedsYou, StatusGroup::Running, StatusGroup::Waiting];
+    let words: Vec<String> = groups.into_iter().filter_map(|it| counts.in_words(it)).collect();
+    words.join(" · ")
 }
 
 #[cfg(test)]
@@ -63,13 +64,14 @@ mod tests {
 
     #[test]
     fn zero_counts_are_left_out() {
-        for (needs_you, running, waiting, line) in [
-            (0, 0, 0, ""),
-            (1, 0, 0, "1 needs you"),
-            (2, 3, 1, "2 need you · 3 running · 1 waiting"),
-            (0, 0, 4, "4 waiting"),
+        use StatusGroup::{Idle, NeedsYou, Running, Waiting};
+        for (groups, line) in [
+            (vec![], ""),
+            (vec![NeedsYou], "1 needs you"),
+            (vec![Running, NeedsYou, Waiting, NeedsYou], "2 need you · 1 running · 1 waiting"),
+            (vec![Waiting, Idle], "1 waiting"),
         ] {
-            assert_eq!(CountsShape { needs_you, running, waiting }.format_line(), line);
+            assert_eq!(format_line(&groups.into_iter().collect()), line);
         }
     }
 }

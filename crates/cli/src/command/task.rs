@@ -7,12 +7,16 @@ use super::bus::SocketArgs;
 use super::supervisor_client::{SupervisorClient, is_answer, own_ref, text_or_dash};
 use super::{CommandResult, Completion, Global};
 use crate::output::{CliOutput, Style, one_line};
+use crate::times::DayArg;
+use crate::world;
 
-/// Run commands through the daemon's task queue: one task of a name at a time, equal ones once.
+/// Run a command in the daemon's task queue
 ///
-/// `services.toml` lists the allowed programs, besides hansard itself; see docs/guide/supervisor.md.
-/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running.
+/// Of tasks with the same name one runs at a time, and equal ones run once. `services.toml` lists
+/// the programs that are allowed besides hansard; docs/guide/supervisor.md describes it.
+/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct TaskArgs {
     #[command(flatten)]
     at: SocketArgs,
@@ -39,9 +43,9 @@ struct TaskRunArgs {
     /// The ref of this run [default: generated]
     #[arg(long = "ref", value_name = "REF")]
     reference: Option<String>,
-    /// The day whose folder gets the log
-    #[arg(long, value_name = "YYYYMMDD")]
-    day: Option<String>,
+    /// The day whose folder gets the log: today, yesterday or 2026-11-16
+    #[arg(long, value_name = "DAY")]
+    day: Option<DayArg>,
     /// Wait for its end; exit code 0 only if its own was 0
     #[arg(long)]
     wait: bool,
@@ -77,8 +81,8 @@ impl TaskRunArgs {
     fn run(&self, client: SupervisorClient, output: &mut CliOutput) -> CommandResult {
         let reference = self.reference.clone().unwrap_or_else(own_ref);
         let mut fields = vec![("ref", json!(reference)), ("cmd", json!(self.cmd))];
-        if let Some(day) = &self.day {
-            fields.push(("day", json!(day)));
+        if let Some(day) = self.day {
+            fields.push(("day", json!(day.resolve(world::now(), output.zone()))));
         }
         client.send_request("request", &fields)?;
         // Printed, so that the user can ask for this run later.
@@ -118,6 +122,12 @@ fn list_tasks(status: &Value, output: &mut CliOutput) -> CommandResult {
     if output.json() {
         output.json_line(&json!({"tasks": status["tasks"], "queues": status["queues"]}))?;
         output.flush()?;
+        return Ok(Completion::Success);
+    }
+    let has_none = |name: &str| status[name].as_array().is_none_or(Vec::is_empty);
+    let has_queues = status["queues"].as_object().is_some_and(|queues| !queues.is_empty());
+    if has_none("tasks") && !has_queues {
+        output.note("no tasks are running or waiting; `hansard task run -- CMD` adds one");
         return Ok(Completion::Success);
     }
     let head =

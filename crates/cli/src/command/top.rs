@@ -15,16 +15,18 @@ use clap::Args;
 use daemon::{ResumeCommand, ResumeError, answers, prices};
 use event::{SessionId, Time};
 use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
+use projection::status::StatusGroup;
 use projection::{FactOrigin, Facts};
+use segments::Zone;
 use signal_hook::consts::SIGTERM;
 use views::load_current;
 use wire::Status;
 
-use super::status::{GROUPS, age, condition, group, last_part};
+use super::status::{age, condition, last_part};
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, escape_controls, format_money, one_line};
-use crate::statuses::Statuses;
+use crate::output::{CliOutput, escape_controls, format_money, format_several, one_line};
+use crate::statuses::{Statuses, doing, group, since, urgency, why};
 use crate::world;
 use paint::{Theme, paint_screen};
 use screen::{Input, Screen};
@@ -49,9 +51,10 @@ const FINDINGS: usize = 100;
 /// Characters of a line in the details.
 const DETAIL_CHARS_MAX: usize = 400;
 
+/// Show the status live, on the full screen.
 #[derive(Args)]
 pub(crate) struct TopArgs {
-    /// Include all sessions, also those that have exited
+    /// All sessions, also old ones and those that have exited
     #[arg(long)]
     all: bool,
     /// Use the mouse; selecting text in the terminal then needs Shift
@@ -76,7 +79,8 @@ impl TopArgs {
         signal_hook::flag::register(SIGTERM, Arc::clone(&has_ended))?;
         let theme = Theme { has_colors: output.has_colors() };
         let state = TopState::new(world::now());
-        let mut top_loop = TopLoop { all: self.all, journal, statuses, state };
+        let zone = output.zone().clone();
+        let mut top_loop = TopLoop { all: self.all, journal, statuses, state, zone };
         // Before the screen opens: an error is then printed on the normal one.
         top_loop.refresh_rows()?;
         let mut screen = Screen::enter(output.writer(), self.mouse)?;
@@ -91,6 +95,7 @@ struct TopLoop {
     journal: Journal,
     statuses: Statuses,
     state: TopState,
+    zone: Zone,
 }
 
 impl TopLoop {
@@ -131,13 +136,12 @@ impl TopLoop {
     /// Checks all sessions.
     fn refresh_rows(&mut self) -> Result<(), CliError> {
         let now = world::now();
-        let listed = if self.all { self.statuses.all()? } else { self.statuses.recent()? };
-        let row = |status: &Status| session_row(status, &self.statuses, now);
+        let mut listed = if self.all { self.statuses.all()? } else { self.statuses.recent()? };
+        listed.sort_by_key(urgency);
+        let row = |status: &Status| session_row(status, &self.statuses, &self.zone, now);
         let mut rows: Vec<SessionRow> = listed.iter().map(row).collect();
         // `--all` alone shows sessions that have exited.
-        rows.retain(|row| self.all || row.group != "exited");
-        // A stable sort: inside a group the order by activity stays.
-        rows.sort_by_key(|row| GROUPS.iter().position(|(name, _)| *name == row.group));
+        rows.retain(|row| self.all || row.group != StatusGroup::Exited);
         self.state.set_rows(rows, condition(&self.journal), now);
         Ok(())
     }
@@ -223,7 +227,7 @@ impl TopLoop {
         // Zero tokens mean that the agent reports none, not that it was free.
         let tokens = tokens.filter(|count| *count > 0);
         let money = tokens.and(session.usd).map(|usd| format_money(Some(usd)));
-        let tokens = tokens.map(|count| format!("{count} tokens"));
+        let tokens = tokens.map(|count| format_several(count, "token"));
         let used: Vec<String> = [model, tokens, money].into_iter().flatten().collect();
         Ok((title, used.join("  ")))
     }
@@ -263,8 +267,9 @@ impl TopLoop {
     fn search_all(&mut self, words: String) -> Result<(), CliError> {
         let query = Query { order: Order::Best, limit: FINDINGS, ..Query::new(&words) };
         let found = self.journal.search(&query)?;
+        let hits = found.hits.iter().map(|hit| hit_lines(hit, &self.zone)).collect();
         // The words were typed by the user, but a paste may hold control characters.
-        self.state.show_hits(escape_controls(&words), found.hits.iter().map(hit_lines).collect());
+        self.state.show_hits(escape_controls(&words), hits);
         Ok(())
     }
 
@@ -287,7 +292,7 @@ impl TopLoop {
 }
 
 /// Builds the list row of a session.
-fn session_row(status: &Status, statuses: &Statuses, now: Time) -> SessionRow {
+fn session_row(status: &Status, statuses: &Statuses, zone: &Zone, now: Time) -> SessionRow {
     let place = statuses.place(status);
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
     SessionRow {
@@ -295,22 +300,35 @@ fn session_row(status: &Status, statuses: &Statuses, now: Time) -> SessionRow {
         group: group(status),
         provider: one_line(&status.provider, 20),
         place: one_line(last_part(place.as_deref()), 40),
-        since: status.since,
-        current: one_line(&status.summary.current, 200),
+        since: since(status),
+        why: why(status),
+        doing: one_line(&doing(status), 200),
         title: one_line(title, 200),
-        detail: detail_lines(status, place.as_deref(), now),
+        detail: detail_lines(status, place.as_deref(), zone, now),
     }
 }
 
-/// Builds the details: status, evidence, recent work and last prompt.
-fn detail_lines(status: &Status, place: Option<&str>, now: Time) -> Vec<Detail> {
+/// Builds the details: why it needs the user, status, recent work, last prompt and evidence.
+fn detail_lines(status: &Status, place: Option<&str>, zone: &Zone, now: Time) -> Vec<Detail> {
     let mut lines = Vec::new();
     let mut add = |weight, text: String| {
         lines.push(Detail { weight, text: one_line(&text, DETAIL_CHARS_MAX) });
     };
-    let Status { status: doing, reason, confidence, summary, .. } = status;
-    let since = age(status.since, now);
-    add(Weight::Head, format!("{doing} ({reason}) for {since}, {confidence} confidence"));
+    let Status { reason, confidence, summary, .. } = status;
+    let told = |at: Time| format!("since {}, {}", zone.hour_and_minute(at), age(at, now));
+    if let Some(attention) = &status.attention
+        && group(status) == StatusGroup::NeedsYou
+    {
+        let want = attention.want.replace('_', " ");
+        add(Weight::Head, format!("needs you: {want} ({})", told(attention.since)));
+        // The current activity stands below.
+        if attention.what != summary.current {
+            add(Weight::Plain, attention.what.clone());
+        }
+    }
+    let (doing, reason) = (status.status.replace('_', " "), reason.replace('_', " "));
+    let head = format!("{doing}, {reason} ({}), {confidence} confidence", told(status.since));
+    add(Weight::Head, head);
     add(Weight::Plain, format!("now: {}", summary.current));
     if let Some(recent) = &summary.recent {
         let by = if summary.recent_origin.as_deref() == Some(FactOrigin::Model.as_str()) {
@@ -331,7 +349,7 @@ fn detail_lines(status: &Status, place: Option<&str>, now: Time) -> Vec<Detail> 
     lines
 }
 
-fn hit_lines(hit: &EventHit) -> HitLines {
+fn hit_lines(hit: &EventHit, zone: &Zone) -> HitLines {
     let mut snippet = Vec::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {
@@ -344,6 +362,7 @@ fn hit_lines(hit: &EventHit) -> HitLines {
         at = range.end;
     }
     snippet.push((piece(at, hit.snippet.len()), false));
-    let head = format!("{}  {}", hit.kind, one_line(hit.session_id.as_str(), 60));
-    HitLines { id: hit.session_id.clone(), seq: hit.seq, at: hit.created_at, head, snippet }
+    let at = zone.date_and_minute(hit.created_at);
+    let head = format!("{at}  {}  {}", hit.kind, one_line(hit.session_id.as_str(), 60));
+    HitLines { id: hit.session_id.clone(), seq: hit.seq, head, snippet }
 }

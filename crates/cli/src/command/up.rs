@@ -16,20 +16,21 @@ use super::{CommandResult, Completion, Global, web};
 use crate::output::{CliOutput, StderrLog, is_on_terminal};
 use crate::world;
 
-/// Start the daemon: record agents as they write, and publish events on the bus.
+/// Start the daemon, which records what agents write
 ///
-/// Runs in the foreground until Ctrl-C or SIGTERM; SIGHUP reloads the settings. A second Ctrl-C stops
-/// it without waiting. Exit codes: 0 stopped in good order, 1 failure or another daemon is running on
-/// this journal.
+/// It runs in the foreground until Ctrl-C or SIGTERM; a second Ctrl-C stops it without waiting.
+/// SIGHUP makes it read its settings again. Exit codes: 0 stopped, 1 failure, or another daemon
+/// is running on this journal.
 ///
-/// `HANSARD_LOG` sets what is logged: a level (error, warn, info, debug, off), levels of single parts
-/// (daemon, capture, journal, chain, http, model, bus), or both, as in `warn,capture=debug`.
+/// HANSARD_LOG sets what is logged: a level (error, warn, info, debug, off), levels of single
+/// parts (daemon, capture, journal, chain, http, model, bus), or both: `warn,capture=debug`.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct UpArgs {
     /// Run it in the background; `hansard down` stops it
     #[arg(long)]
     detach: bool,
-    /// Write a service file that starts the daemon at login, instead of starting it now
+    /// Start the daemon at every login, instead of now: writes a service file
     #[arg(long, conflicts_with = "detach")]
     install: bool,
     /// Remove that service file

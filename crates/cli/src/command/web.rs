@@ -10,13 +10,16 @@ use crate::error::CliError;
 use crate::output::CliOutput;
 use crate::world;
 
-/// Print a link that signs a browser in to the web page, valid once and for a minute.
+/// Print a link that signs a browser in to the web page
 ///
-/// The browser then stays signed in for 30 days after its last visit, and the address of the page can
-/// be bookmarked; where other people use the machine, both last until the next start. Programs send the token instead, as `Authorization: Bearer
-/// TOKEN`; --json names its file. Exit codes: 0 success, 1 failure or HTTP is disabled, 3 no daemon
-/// is running.
+/// The link works once, within a minute. The browser then stays signed in for 30 days after its
+/// last visit, and the address of the page can be bookmarked; on a machine with other users both
+/// last until the daemon starts again.
+///
+/// Programs send a token instead, as `Authorization: Bearer TOKEN`; --json names its file.
+/// Exit codes: 0 success, 1 failure or HTTP is disabled, 3 no daemon is running.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct WebArgs {
     /// Make a new token first, and sign out all browsers
     #[arg(long)]
@@ -58,7 +61,9 @@ impl WebArgs {
             }
             false => {
                 output.line(login)?;
-                output.note(format!("once it is signed in, the page is at {page}"));
+                // Before the note, which goes to stderr.
+                output.flush()?;
+                output.note(format!("the link works once, within a minute; then bookmark {page}"));
             }
         }
         output.flush()?;

@@ -10,12 +10,12 @@ fn import_is_idempotent() {
     let world = empty();
     let lines = include_str!("../../../../docs/sample.ndjson");
     expect![[r#"
-        35 events of 3 sessions recorded
+        recorded 35 events of 3 sessions
     "#]]
     .assert_eq(&import(&world, lines).to_string());
     expect![[r#"
-        0 events of 3 sessions recorded
-        35 were already recorded
+        recorded 0 events of 3 sessions
+        35 events already there
     "#]]
     .assert_eq(&import(&world, lines).to_string());
 }
@@ -25,7 +25,7 @@ fn sample_comes_with_the_program() {
     let world = empty();
     let said = world.run(&["import", "--sample"]);
     expect![[r#"
-        35 events of 3 sessions recorded
+        recorded 35 events of 3 sessions
     "#]]
     .assert_eq(&said.to_string());
     let refused = world.run(&["import", "--sample", "events.ndjson"]);
@@ -36,9 +36,9 @@ fn sample_comes_with_the_program() {
 fn sessions_are_listed_newest_activity_first() {
     let said = sample().run(&["sessions"]);
     expect![[r#"
-        01KJSBFQNM5WMB2PQR1JDPCZT2  2026-03-03 08:17  claude        11     $0.14 project  Move the settings into one file
-        01KJQCE6MNC5AE0W0CK1PA4S44  2026-03-02 13:44  codex         10     $0.02 project  Greet 用户 by name
-        01KJPX6XZEPC681EKEQYJE5EQ1  2026-03-02 09:14  claude        14     $0.04 project  The total is a cent short
+        b20f93ad  2026-03-03 08:17  claude      11    $0.14  project  Move the settings into one file
+        019cb04d  2026-03-02 13:44  codex       10    $0.02  project  Greet 用户 by name
+        7c1e4b52  2026-03-02 09:14  claude      14    $0.04  project  The total is a cent short
     "#]]
     .assert_eq(&said.to_string());
 }
@@ -190,7 +190,7 @@ fn fork_shows_its_parent() {
     assert_eq!(events.len(), 6);
     assert_eq!(events[0]["metadata"]["fork_origin"]["session_id"], "01KJPX6XZEPC681EKEQYJE5EQ1");
     expect![[r#"
-        01KJPX6XZEPC681EKEQYJE5EQ1
+        7c1e4b52
           try  fork at #5 · again
     "#]]
     .assert_eq(&world.run(&["lineage", "try"]).to_string());
@@ -250,14 +250,14 @@ fn digest_groups_a_day_by_project() {
         Monday, 2026-03-02
 
         project
-          09:14–09:14  coding, at work 100 % of it
+          09:14–09:14  coding, active 100 % of the time
               src/foo-bar.rs
-          13:40–13:44  operations, at work 100 % of it
-          09:14–09:14  The total is a cent short  01KJPX6XZEPC681EKEQYJE5EQ1
+          13:40–13:44  operations, active 100 % of the time
+          09:14–09:14  The total is a cent short  7c1e4b52
               Goal: A basket of three items at 0.333 shows 0.99 instead of 1.00. It must be somewhere in foo-bar.rs. Please find it, fix it and add a test.
               Decided: A basket of three items at 0.333 shows 0.99 instead of 1.00.
               Did: Edited /home/dev/project/src/foo-bar.rs; Ran cargo 1; Tests passed: cargo test
-          13:40–13:44  Greet 用户 by name  01KJQCE6MNC5AE0W0CK1PA4S44
+          13:40–13:44  Greet 用户 by name  019cb04d
               Goal: The greeting for 用户 is cut after two bytes in the C++ client. Find out why, then push a branch with the fix.
               Did: Ran grep 1, git 1
     "#]].assert_eq(&said.to_string());
@@ -273,7 +273,7 @@ fn digest_reports_empty_and_invalid_days() {
     let world = sample();
     let said = world.run(&["digest", "2020-01-01"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("no work on that day"), "{said}");
+    assert!(said.stderr.contains("no work is recorded on that day"), "{said}");
     let said = world.run(&["digest", "2026-02-30"]);
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stderr.contains("not a day"), "{said}");

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod commands; // each command on the sample
+mod closed_pipe; // a reader that has seen enough
+mod counts; // the same numbers everywhere
+mod tour; // the transcript in docs/tour.md
 mod refusals; // errors and exit codes
 mod hostile; // text that wants to command the terminal
 mod totals; // what is counted, by us and by the generator of transcripts

@@ -115,7 +115,7 @@ fn desktop_shows_text_without_markup() {
     let title = "Needs you: Build it with [redacted:aws_access_key_id:";
     assert!(shown.title.starts_with(title), "{shown:?}");
     let read = shown.body.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    assert_eq!(read, format!("waits for approval, from the transcript: run {command}"));
+    assert_eq!(read, format!("waits for approval, probably to run {command}"));
     assert!(!shown.body.contains(['<', '>']), "{shown:?}");
     assert_eq!(daemon.terminate().code, Some(0));
 }

@@ -65,7 +65,7 @@ fn doctor_shows_privacy_settings() {
     "#;
     fs::write(journal(&world).join("config.toml"), settings).unwrap();
     let said = "originals are kept for 90 days; one rule leaves out sessions; `small` at \
-        http://127.0.0.1:9/v1 is asked, without secrets; `tell` is told of sessions";
+        http://127.0.0.1:9/v1 is asked, without secrets; `tell` gets notifications about sessions";
     assert_eq!(told(&world, "privacy"), [(said.to_owned(), None)]);
 }
 

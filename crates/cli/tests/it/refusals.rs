@@ -19,7 +19,7 @@ fn missing_journal_error_has_a_hint() {
 fn ambiguous_prefix_lists_candidates() {
     expect![[r#"
         --- stderr
-        error: `01KJ` fits 3 sessions
+        error: `01KJ` matches 3 sessions
         hint: one of: 01KJPX6XZEPC681EKEQYJE5EQ1, 01KJQCE6MNC5AE0W0CK1PA4S44, 01KJSBFQNM5WMB2PQR1JDPCZT2
         --- exit 1
     "#]]
@@ -43,7 +43,7 @@ fn usage_errors_are_json_too() {
 fn errors_are_json_with_json_option() {
     expect![[r#"
         --- stderr
-        {"error":{"kind":"session_not_found","message":"no session begins with `x`","causes":[],"hint":"`hansard sessions` lists all sessions"}}
+        {"error":{"kind":"session_not_found","message":"no session id begins with `x`","causes":[],"hint":"`hansard sessions` lists all sessions"}}
         --- exit 1
     "#]]
     .assert_eq(&sample().run(&["--json", "show", "x"]).to_string());

@@ -17,19 +17,19 @@ use crate::{empty, import};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal with a program in it.
-struct Terminal {
+pub(crate) struct Terminal {
     socket: PathBuf,
 }
 
 impl Terminal {
     /// One with ours.
-    fn open(world: &World, columns: u16, rows: u16, arguments: &[&str]) -> Terminal {
+    pub(crate) fn open(world: &World, columns: u16, rows: u16, arguments: &[&str]) -> Terminal {
         let line = format!("exec {}", Terminal::line_for(world, arguments));
         Terminal::with_line(world.home().join("tmux"), columns, rows, &line)
     }
 
     /// The shell's line that starts ours.
-    fn line_for(world: &World, arguments: &[&str]) -> String {
+    pub(crate) fn line_for(world: &World, arguments: &[&str]) -> String {
         let command = world.command(arguments);
         let variables = command.get_envs().filter_map(|(name, value)| {
             Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?)))
@@ -40,7 +40,7 @@ impl Terminal {
         format!("env -i TERM=$TERM TMUX=$TMUX {}", line.join(" "))
     }
 
-    fn with_line(socket: PathBuf, columns: u16, rows: u16, line: &str) -> Terminal {
+    pub(crate) fn with_line(socket: PathBuf, columns: u16, rows: u16, line: &str) -> Terminal {
         let terminal = Terminal { socket };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, line]);
@@ -98,13 +98,19 @@ impl Terminal {
     /// The screen as soon as it has these texts, and stays so. It is painted from top to bottom, so
     /// one of them should be in its last line.
     #[track_caller]
-    fn with(&self, texts: &[&str]) -> String {
+    pub(crate) fn with(&self, texts: &[&str]) -> String {
+        without_ages(&self.with_ages(texts))
+    }
+
+    /// The same, with the ages as they are.
+    #[track_caller]
+    pub(crate) fn with_ages(&self, texts: &[&str]) -> String {
         let began = Instant::now();
         let mut before = String::new();
         loop {
             let screen = self.screen();
             if texts.iter().all(|text| screen.contains(text)) && screen == before {
-                return without_ages(&screen);
+                return screen;
             }
             assert!(began.elapsed() < PATIENCE, "{texts:?} do not come:\n{screen}");
             before = screen;
@@ -308,7 +314,7 @@ fn resume_command_is_shown_whole() {
     let terminal = Terminal::open(&world, 80, 24, &["top"]);
     terminal.with(&["needs you (1)", "q quit"]);
     terminal.keys(&["n"]);
-    terminal.with(&["used: claude-opus-4-5-20251101  1234 tokens  $0.01", "q quit"]);
+    terminal.with(&["used: claude-opus-4-5-20251101  1,234 tokens  $0.01", "q quit"]);
     terminal.keys(&["r"]);
     let screen = terminal.with(&["claude --resume"]);
     let said: Vec<&str> = screen.lines().skip_while(|line| !line.starts_with("cd ")).collect();

@@ -46,10 +46,10 @@ pub fn summarize(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>
 
 fn current_text(state: &StatusState, verdict: &Verdict) -> String {
     match (verdict.status, verdict.reason) {
-        (Status::Exited, Reason::Gone) => "has ended without a word".to_owned(),
+        (Status::Exited, Reason::Gone) => "its process is gone".to_owned(),
         (Status::Exited, _) => "has ended".to_owned(),
         (Status::WaitingApproval, _) => approval(state),
-        (Status::Running, Reason::Retry) => "waits to ask the model again".to_owned(),
+        (Status::Running, Reason::Retry) => "waits before it asks the model again".to_owned(),
         (Status::Running, Reason::Compaction) => "compacts its history".to_owned(),
         (Status::Running, Reason::Background) => "works in the background".to_owned(),
         (Status::Running, _) => match state.calls.back() {
@@ -59,7 +59,7 @@ fn current_text(state: &StatusState, verdict: &Verdict) -> String {
         (Status::Waiting, Reason::Question) => {
             match state.questions.back().map(|open| &open.asks) {
                 Some(QuestionText::Words(words)) if !words.is_empty() => format!("asks: {words}"),
-                _ => "asks something".to_owned(),
+                _ => "asks a question".to_owned(),
             }
         }
         (Status::Waiting | Status::Idle, _) => match &state.work.failure {
@@ -67,8 +67,8 @@ fn current_text(state: &StatusState, verdict: &Verdict) -> String {
             None if verdict.status == Status::Idle => "is idle".to_owned(),
             None => "is ready for the next prompt".to_owned(),
         },
-        (Status::Unknown, Reason::Answered) => "has answered, and may go on".to_owned(),
-        (Status::Unknown, _) => "nobody can tell".to_owned(),
+        (Status::Unknown, Reason::Answered) => "has answered; may still be working".to_owned(),
+        (Status::Unknown, _) => "no sign whether it is still running".to_owned(),
     }
 }
 
@@ -76,7 +76,7 @@ fn approval(state: &StatusState) -> String {
     let Some(asked) = state.approvals.front() else {
         return match state.likely_asked() {
             Some(call) => {
-                format!("waits for approval, from the transcript: {}", call.doing.infinitive())
+                format!("waits for approval, probably to {}", call.doing.infinitive())
             }
             None => "waits for approval".to_owned(),
         };

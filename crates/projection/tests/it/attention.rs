@@ -56,7 +56,7 @@ fn approval_without_an_event_is_that_of_its_call() {
     let asks = asks.registry(Some(RegistryWord::Permission), 1);
     assert_eq!(wanted(&asks, 5), Some(AttentionKind::RiskyApproval));
     assert_eq!(asks.state().likely_request(), Some(asks.log.events.last().unwrap().id));
-    asks.current(5, &format!("waits for approval, from the transcript: run {command}"));
+    asks.current(5, &format!("waits for approval, probably to run {command}"));
 }
 
 #[test]

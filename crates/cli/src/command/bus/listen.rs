@@ -19,8 +19,7 @@ pub(crate) struct ListenArgs {
     /// Only messages with this event; repeatable
     #[arg(long = "event", value_name = "EVENT")]
     events: Vec<String>,
-    /// Start behind this position of the journal, or at `now`. Recorded messages come first, and
-    /// none is missed
+    /// Print what was recorded after this position first; `now` is the end
     #[arg(long, value_name = "POSITION", value_parser = parse_start)]
     from: Option<StartPosition>,
     /// Indent the messages

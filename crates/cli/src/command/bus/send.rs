@@ -12,12 +12,13 @@ use super::{CommandResult, Completion};
 use crate::error::CliError;
 use crate::output::CliOutput;
 
-/// Send a message to all clients.
+/// Send a message to all clients
 ///
 /// `send TRACT EVENT [KEY=VALUE]…` sends a value as JSON if it is valid JSON, else as text.
 /// `send '{…}'` sends one JSON object. Without arguments it reads JSON texts from stdin and sends
 /// each as soon as it is complete.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct SendArgs {
     /// TRACT EVENT [KEY=VALUE]…, or one JSON object
     #[arg(value_name = "WORD")]

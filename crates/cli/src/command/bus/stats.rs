@@ -57,7 +57,7 @@ fn print_stats(stats: &Message, output: &mut CliOutput) -> Result<(), CliError> 
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let clients = stats["clients"].as_array().map(Vec::as_slice).unwrap_or_default();
     output.line(format!(
-        "up {} s, {} clients, {} bytes on the tape",
+        "up {} s, {} clients, {} bytes buffered",
         number(&stats["uptime_seconds"]),
         clients.len(),
         number(&stats["tape_bytes"])

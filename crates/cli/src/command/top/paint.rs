@@ -1,15 +1,17 @@
 //! Draws the state with plain text in a few styles, readable with 16 colors or none.
 
+use projection::status::StatusGroup;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
-use unicode_width::UnicodeWidthChar;
 
 use super::state::{Detail, HitLines, SessionRow, TopState, TopView, Typing, VisibleLines, Weight};
 use super::transcript::{Speaker, TranscriptLine, TranscriptView};
-use crate::command::status::{GROUPS, age};
+use crate::columns::{pad_to, text_width, truncate, wrap_text};
+use crate::command::status::{WHY_COLUMNS, WHY_FROM_COLUMNS, age};
+use crate::session_counts::{SessionCounts, group_name};
 
 /// From this width on, the details are beside the list.
 const WIDE: u16 = 140;
@@ -57,12 +59,12 @@ pub(super) struct Theme {
 }
 
 impl Theme {
-    fn group_style(&self, group: &str) -> Style {
+    fn group_style(&self, group: StatusGroup) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         match group {
             // Color only adds to the name of the group, which stands there too.
-            "needs you" => self.colored(bold, Color::Yellow),
-            "running" => self.colored(bold, Color::Green),
+            StatusGroup::NeedsYou => self.colored(bold, Color::Yellow),
+            StatusGroup::Running => self.colored(bold, Color::Green),
             _ => bold,
         }
     }
@@ -129,12 +131,12 @@ fn header_line(state: &TopState, theme: &Theme, width: usize) -> Line<'static> {
     let mut spans = vec![Span::styled("hansard", bold_style()), Span::raw("  ")];
     match &state.view {
         TopView::List => {
+            let counts: SessionCounts = state.rows.iter().map(|row| row.group).collect();
             let mut is_first = true;
-            for (group, _) in GROUPS {
-                let count = state.rows.iter().filter(|row| row.group == *group).count();
-                if count > 0 {
+            for group in StatusGroup::ALL {
+                if let Some(words) = counts.in_words(group) {
                     spans.push(Span::raw(if is_first { "" } else { " · " }));
-                    spans.push(Span::styled(format!("{count} {group}"), theme.group_style(group)));
+                    spans.push(Span::styled(words, theme.group_style(group)));
                     is_first = false;
                 }
             }
@@ -204,8 +206,8 @@ fn draw_list(state: &TopState, theme: &Theme, area: Rect, frame: &mut Frame<'_>)
     let listed = state.listed();
     if listed.is_empty() {
         let words = match state.filter.is_empty() {
-            true => "no session was active recently; --all shows all sessions",
-            false => "no session matches",
+            true => "no session was active in the last day; `hansard top --all` shows all",
+            false => "no session matches; Esc shows all again",
         };
         frame.render_widget(Line::styled(words, dim_style()), listed_at);
         return VisibleLines::default();
@@ -244,14 +246,17 @@ fn listed_lines(
 ) -> Vec<(Line<'static>, Option<usize>)> {
     let mut lines = Vec::new();
     let selected = state.place();
-    for (group, _) in GROUPS {
+    for group in StatusGroup::ALL {
         let members: Vec<_> =
-            listed.iter().enumerate().filter(|(_, row)| row.group == *group).collect();
+            listed.iter().enumerate().filter(|(_, row)| row.group == group).collect();
         if members.is_empty() {
             continue;
         }
         lines.push((
-            Line::styled(format!("{group} ({})", members.len()), theme.group_style(group)),
+            Line::styled(
+                format!("{} ({})", group_name(group), members.len()),
+                theme.group_style(group),
+            ),
             None,
         ));
         for (place, row) in members {
@@ -264,16 +269,19 @@ fn listed_lines(
 }
 
 fn session_line(row: &SessionRow, state: &TopState, width: usize) -> Line<'static> {
+    let why = match width >= WHY_FROM_COLUMNS {
+        true => format!("{}  ", pad_to(&row.why, WHY_COLUMNS)),
+        false => String::new(),
+    };
     let head = format!(
-        " {} {} {:>AGE_COLUMNS$}  ",
+        " {} {} {:>AGE_COLUMNS$}  {why}",
         pad_to(&row.provider, AGENT_COLUMNS),
         pad_to(&row.place, PLACE_COLUMNS),
         age(row.since, state.now),
     );
-    // The five are the blanks between the columns.
-    let rest = width.saturating_sub(AGENT_COLUMNS + PLACE_COLUMNS + AGE_COLUMNS + 5);
+    let rest = width.saturating_sub(text_width(&head));
     // The current activity comes first, and the title gets the rest.
-    let current = truncate(&row.current, rest);
+    let current = truncate(&row.doing, rest);
     let left = rest.saturating_sub(text_width(&current) + 2);
     // Fewer than ten columns of a title say nothing.
     let title = if left < 10 { String::new() } else { format!("  {}", truncate(&row.title, left)) };
@@ -372,9 +380,7 @@ fn draw_hits(
     let first = selected.saturating_sub(room / 2).min(findings.len().saturating_sub(room));
     let mut lines = Vec::new();
     for (place, finding) in findings.iter().enumerate().skip(first).take(room) {
-        // `2026-11-16T14:30` of the time.
-        let at: String = finding.at.to_string().chars().take(16).collect();
-        let head = format!(" {}  {}", at.replace('T', " "), finding.head);
+        let head = format!(" {}", finding.head);
         let head = truncate(&head, area.width as usize);
         let style = if place == selected { selected_style() } else { bold_style() };
         lines.push(Line::styled(head, style));
@@ -403,88 +409,4 @@ fn draw_help(frame: &mut Frame<'_>) {
     frame.render_widget(Clear, at);
     let block = Block::new().borders(Borders::ALL).title(" keys ");
     frame.render_widget(Paragraph::new(lines.to_vec()).block(block), at);
-}
-
-/// Returns the columns of a text. CJK characters take two, combining marks none.
-fn text_width(text: &str) -> usize {
-    text.chars().filter_map(UnicodeWidthChar::width).sum()
-}
-
-/// Cuts a text to at most this many columns.
-fn truncate(text: &str, max: usize) -> String {
-    if text_width(text) <= max {
-        return text.to_owned();
-    }
-    // One column for the ellipsis. A wide character that does not fit whole is left out, so the
-    // result may be a column shorter.
-    let mut left = max.saturating_sub(1);
-    let fits = |letter: &char| {
-        let width = letter.width().unwrap_or(0);
-        let fits = width <= left;
-        left = left.saturating_sub(width);
-        fits
-    };
-    let kept: String = text.chars().take_while(fits).collect();
-    if max == 0 { String::new() } else { format!("{kept}…") }
-}
-
-/// Cuts or pads a text to exactly this many columns.
-fn pad_to(text: &str, width: usize) -> String {
-    let text = truncate(text, width);
-    let left = width.saturating_sub(text_width(&text));
-    format!("{text}{}", " ".repeat(left))
-}
-
-/// Wraps a text to this many columns, between words where possible.
-fn wrap_text(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split_inclusive(' ') {
-        // The trailing space may hang over the edge, so it does not count.
-        let wide = text_width(word.trim_end());
-        // A word longer than a row is broken below instead of moved to the next one.
-        if used > 0 && used + wide > width && wide <= width {
-            lines.push(String::new());
-            used = 0;
-        }
-        for letter in word.chars() {
-            let wide = letter.width().unwrap_or(0);
-            if used + wide > width {
-                // The space at a line break is dropped.
-                if letter == ' ' {
-                    continue;
-                }
-                lines.push(String::new());
-                used = 0;
-            }
-            if let Some(line) = lines.last_mut() {
-                line.push(letter);
-            }
-            used += wide;
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wrap_breaks_only_long_words() {
-        assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap_text("abcdefghij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrap_text("", 4), [""]);
-        assert_eq!(wrap_text("針検索 a", 4), ["針検", "索 a"]);
-    }
-
-    #[test]
-    fn truncated_text_fits_with_ellipsis() {
-        assert_eq!(truncate("abcdef", 6), "abcdef");
-        assert_eq!(truncate("abcdef", 5), "abcd…");
-        assert_eq!(truncate("針検索", 5), "針検…");
-        assert_eq!(truncate("abc", 0), "");
-        assert_eq!(text_width(&pad_to("針検索", 4)), 4);
-    }
 }

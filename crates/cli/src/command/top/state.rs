@@ -16,8 +16,10 @@
 use std::collections::BTreeSet;
 
 use event::{SessionId, Time};
+use projection::status::StatusGroup;
 
 use super::transcript::{TranscriptLine, TranscriptView};
+use crate::session_counts::group_name;
 
 /// Characters of the input line.
 const TYPED_MAX: usize = 200;
@@ -26,11 +28,13 @@ const TYPED_MAX: usize = 200;
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SessionRow {
     pub id: SessionId,
-    pub group: &'static str,
+    pub group: StatusGroup,
     pub provider: String,
     pub place: String,
     pub since: Time,
-    pub current: String,
+    /// What it needs from the user, else the reason of its status.
+    pub why: String,
+    pub doing: String,
     pub title: String,
     /// The lines of the details.
     pub detail: Vec<Detail>,
@@ -55,7 +59,6 @@ pub(super) enum Weight {
 pub(super) struct HitLines {
     pub id: SessionId,
     pub seq: u64,
-    pub at: Time,
     pub head: String,
     /// Pieces of the snippet, and whether each is a match.
     pub snippet: Vec<(String, bool)>,
@@ -177,9 +180,11 @@ impl TopState {
         let wanted = self.filter.to_lowercase();
         let words: Vec<&str> = wanted.split_whitespace().collect();
         let fits = |row: &&SessionRow| {
-            let SessionRow { group, provider, place, current, title, id, .. } = row;
+            let SessionRow { provider, place, why, doing, title, id, .. } = row;
             // All that the row shows, so that any visible word filters.
-            let all = format!("{group} {provider} {place} {current} {title} {id}").to_lowercase();
+            let group = group_name(row.group);
+            let all =
+                format!("{group} {provider} {place} {why} {doing} {title} {id}").to_lowercase();
             words.iter().all(|word| all.contains(word))
         };
         self.rows.iter().filter(fits).collect()
@@ -187,7 +192,7 @@ impl TopState {
 
     /// Returns the sessions that need the user.
     pub(super) fn needing_user(&self) -> BTreeSet<SessionId> {
-        let needs = self.rows.iter().filter(|row| row.group == "needs you");
+        let needs = self.rows.iter().filter(|row| row.group == StatusGroup::NeedsYou);
         needs.map(|row| row.id.clone()).collect()
     }
 
@@ -386,7 +391,7 @@ impl TopState {
         // From behind the selection, so that repeated keys go through all of them.
         let here = self.place().map_or(0, |place| place + 1);
         let (before, behind) = listed.split_at(here.min(listed.len()));
-        let next = behind.iter().chain(before).find(|row| row.group == "needs you");
+        let next = behind.iter().chain(before).find(|row| row.group == StatusGroup::NeedsYou);
         let next = next.map(|row| row.id.clone());
         match next {
             Some(id) => self.selected = Some(id),
@@ -421,25 +426,28 @@ fn target_index(key: Key, place: usize, page: usize, count: usize) -> Option<usi
 
 #[cfg(test)]
 mod tests {
+    use StatusGroup::{Idle, NeedsYou, Running};
+
     use super::super::transcript::Speaker;
     use super::*;
 
-    fn row(id: &str, group: &'static str) -> SessionRow {
+    fn row(id: &str, group: StatusGroup) -> SessionRow {
         SessionRow {
             id: SessionId::new(id).expect("a plain id"),
             group,
             provider: "claude".to_owned(),
             place: "app".to_owned(),
             since: Time::from_millis(0),
-            current: "writes".to_owned(),
+            why: "turn".to_owned(),
+            doing: "writes".to_owned(),
             title: format!("title of {id}"),
             detail: Vec::new(),
         }
     }
 
-    fn state(rows: &[(&str, &'static str)]) -> TopState {
+    fn state(rows: &[(&str, StatusGroup)]) -> TopState {
         let mut state = TopState::new(Time::from_millis(0));
-        state.set_rows(rows.iter().map(|(id, group)| row(id, group)).collect(), None, state.now);
+        state.set_rows(rows.iter().map(|(id, group)| row(id, *group)).collect(), None, state.now);
         state.shown.count = 10;
         state
     }
@@ -454,14 +462,14 @@ mod tests {
 
     #[test]
     fn selection_stays_with_its_session() {
-        let mut state = state(&[("a", "running"), ("b", "running"), ("c", "idle")]);
+        let mut state = state(&[("a", Running), ("b", Running), ("c", Idle)]);
         assert_eq!(selected(&state), "a");
         press(&mut state, "j");
         assert_eq!(selected(&state), "b");
-        let rows = vec![row("c", "running"), row("b", "idle"), row("d", "idle")];
+        let rows = vec![row("c", Running), row("b", Idle), row("d", Idle)];
         state.set_rows(rows, None, state.now);
         assert_eq!(selected(&state), "b");
-        state.set_rows(vec![row("d", "idle")], None, state.now);
+        state.set_rows(vec![row("d", Idle)], None, state.now);
         assert_eq!(selected(&state), "d");
         state.set_rows(Vec::new(), None, state.now);
         assert_eq!(selected(&state), "-");
@@ -469,7 +477,7 @@ mod tests {
 
     #[test]
     fn filter_applies_while_typing() {
-        let mut state = state(&[("a", "running"), ("bc", "idle"), ("bd", "idle")]);
+        let mut state = state(&[("a", Running), ("bc", Idle), ("bd", Idle)]);
         press(&mut state, "/title bd");
         assert_eq!(selected(&state), "bd");
         assert_eq!(state.listed().len(), 1);
@@ -485,25 +493,24 @@ mod tests {
 
     #[test]
     fn one_key_cycles_through_needy_sessions() {
-        let mut state = state(&[("a", "needs you"), ("b", "needs you"), ("c", "idle")]);
+        let mut state = state(&[("a", NeedsYou), ("b", NeedsYou), ("c", Idle)]);
         press(&mut state, "n");
         assert_eq!(selected(&state), "b");
         press(&mut state, "n");
         assert_eq!(selected(&state), "a");
-        let mut calm = self::state(&[("c", "idle")]);
+        let mut calm = self::state(&[("c", Idle)]);
         press(&mut calm, "n");
         assert!(calm.note.is_some());
     }
 
     #[test]
     fn search_runs_on_enter() {
-        let mut state = state(&[("a", "idle")]);
+        let mut state = state(&[("a", Idle)]);
         assert_eq!(press(&mut state, "sparser q"), None);
         assert_eq!(state.press(Key::Enter), Some(TopAction::Search("parser q".to_owned())));
         let finding = |id: &str, seq| HitLines {
             id: SessionId::new(id).expect("a plain id"),
             seq,
-            at: Time::from_millis(0),
             head: String::new(),
             snippet: Vec::new(),
         };
@@ -515,7 +522,7 @@ mod tests {
 
     #[test]
     fn scrolling_turns_following_off_and_on() {
-        let mut state = state(&[("a", "running")]);
+        let mut state = state(&[("a", Running)]);
         let line = |seq| {
             let text = format!("line {seq}");
             TranscriptLine { seq, voice: Speaker::Agent, is_first: true, text }
