@@ -134,7 +134,7 @@ test("a line that breaks is made again, and everything said meanwhile comes once
   await page.getByText("needleword").waitFor();
   isCut = true;
   for (const line of lines) await line.close();
-  await page.getByText("The daemon is gone").waitFor();
+  await page.getByText("The daemon is not running").waitFor();
   await talk.prompt("said while the line was cut").write();
   await world.settled("/api/search?q=%22while+the+line+was+cut%22", (found) => found.total > 0);
   isCut = false;
@@ -201,7 +201,7 @@ test("whoever needs a person is first, the riskiest before all, and only news ma
     };
   });
   await page.reload();
-  for (const label of ["Show a notification of the browser", "Play two soft notes", "Show how many in the title"]) {
+  for (const label of ["Show a notification of the browser", "Play a sound", "Show how many in the title"]) {
     assert.equal(await page.getByLabel(label).isChecked(), false, "nothing is told until asked for");
     await page.getByLabel(label).check();
   }
@@ -276,7 +276,7 @@ test("lists are what was chosen last, and go on while something works", async ()
     () => "the feed stands still",
   );
   await page.visit("/feed?agent=codex");
-  await page.getByText("Nothing like that has happened").waitFor();
+  await page.getByText("No matching activity").waitFor();
   await page.visit(hostile.place);
   await page.getByRole("link", { name: "Search in it" }).click();
   await page.locator("[data-search]:focus").waitFor();
@@ -356,7 +356,7 @@ test("pictures are shown, and only those of the record", async () => {
   page = await world.page(session.place);
   const picture = page.locator(".entry.prompt img");
   await until(() => picture.first().evaluate((it) => it.naturalWidth === 1), () => "it does not come");
-  await page.getByText("A picture that is no longer kept").waitFor();
+  await page.getByText("Image no longer available").waitFor();
   assert.equal(await page.locator(".entry.answer img").count(), 0);
 });
 

@@ -180,8 +180,8 @@ test("a daemon that was gone is said to have been, and nothing is lost", async (
   const row = centre.locator(".row", { hasText: "Task 1:" });
   await row.locator(".current", { hasText: "cargo test" }).waitFor();
   await world.stop("SIGKILL");
-  await page.getByText("The daemon is gone").waitFor();
-  await centre.getByText("The daemon is gone").waitFor();
+  await page.getByText("The daemon is not running").waitFor();
+  await centre.getByText("The daemon is not running").waitFor();
   await row.locator(".current", { hasText: "cargo test" }).waitFor();
   await active[0].result("said while nobody listened").answer("Later.").write();
   await active[1].result("ok").call("Bash", { command: "make while-nobody-listened" }).write();

@@ -143,7 +143,7 @@ impl Look<'_> {
 pub(crate) enum LookError {
     #[error("it was asked to stop")]
     Stopped,
-    #[error("reading it was ended because it did not come to its end")]
+    #[error("reading it took too long and was stopped")]
     Overran,
     #[error("it is locked by another program")]
     Locked,

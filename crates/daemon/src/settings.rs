@@ -126,7 +126,8 @@ impl Settings {
             format!("`{}` at {} is asked, without secrets", model.name, model.endpoint())
         });
         let command = self.notifications.command.as_ref().and_then(|command| command.first());
-        let command = command.map(|command| format!("`{command}` is told of sessions"));
+        let command =
+            command.map(|command| format!("`{command}` gets notifications about sessions"));
         let leaves: Vec<String> = [model, command].into_iter().flatten().collect();
         Switches {
             kept: self.originals.to_string() + &left_out,

@@ -185,13 +185,13 @@ pub(crate) fn check_derived(
         let progress = match event_search::index_events(corpus, derived) {
             Err(error) if error.is_newer_format() => {
                 let detail = "a newer version of this program made the index";
-                let fix = "update this program; a repair makes the index anew for this one";
+                let fix = "update this program; or repair the journal, which rebuilds the index for this version";
                 return Ok(Check::bad("search", detail, fix));
             }
             progress => progress?,
         };
         if progress.is_current {
-            let made = if repair { "made anew, " } else { "" };
+            let made = if repair { "rebuilt, " } else { "" };
             return Ok(Check::good("search", format!("{made}current up to {}", progress.indexed)));
         }
     }

@@ -87,9 +87,9 @@ pub enum ReadError {
     EventNotFound { session_id: SessionId, event_id: EventId },
     #[error("`{argument}` is not {expected}")]
     BadArgument { argument: String, expected: &'static str },
-    #[error("`{prefix}` fits {} sessions", candidates.len())]
+    #[error("`{prefix}` matches {} sessions", candidates.len())]
     Ambiguous { prefix: String, candidates: Vec<SessionId> },
-    #[error("no session begins with `{0}`")]
+    #[error("no session id begins with `{0}`")]
     NoSuchPrefix(String),
     #[error("the journal is damaged: {0}")]
     Corrupt(Box<Damage>),

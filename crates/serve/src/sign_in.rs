@@ -66,7 +66,7 @@ pub(crate) fn respond(cause: Cause) -> Response {
     };
     let what_follows = match cause {
         Cause::OtherAddress => "",
-        _ => " This page then goes on by itself.",
+        _ => " This page then continues by itself.",
     };
     let document = DOCUMENT
         .replace(NONCE, &nonce)

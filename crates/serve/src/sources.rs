@@ -132,7 +132,7 @@ pub enum SourceError {
     Bad { given: String, expected: &'static str },
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-    #[error("so much waits already that there is no room for this")]
+    #[error("too many requests wait already")]
     NoRoom,
     #[error("{0}")]
     Other(String),

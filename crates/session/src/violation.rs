@@ -17,9 +17,9 @@ pub enum RuleViolation {
     TooMany { event_id: EventId, what: &'static str, max: usize },
     #[error("event {event_id}: `{kind}` is published while it happens, not stored")]
     LiveOnly { event_id: EventId, kind: Kind },
-    #[error("the answer `{message_id}` says nothing")]
+    #[error("the answer `{message_id}` is empty")]
     EmptyAnswer { event_id: EventId, message_id: String },
-    #[error("event {event_id} speaks as `{role}`, which is above the talk")]
+    #[error("event {event_id} speaks as `{role}`, a role that sessions cannot use")]
     PrivilegedRole { event_id: EventId, role: String },
     #[error("the result {event_id} has no open call `{call_id}`: {why}")]
     UnmatchedResult { event_id: EventId, call_id: String, why: Unmatched },

@@ -8,7 +8,7 @@ export function Asking({ session }: { session: string }) {
   const asked = approvalsOf(session);
   if (asked.length === 0) return null;
   return (
-    <ul class="asking" aria-label="Waits to be allowed">
+    <ul class="asking" aria-label="Waits for approval">
       {asked.map((approval) => (
         <li key={approval.id}>
           <span class="minor">

@@ -29,13 +29,13 @@ export function ConnectionLine() {
   if (now.state === "gone" && isLate) {
     said = (
       <p class="connection gone">
-        <strong>The daemon is gone</strong> since {clock(now.since)}. What you see is from then; it goes on by itself when <code>hansard up</code> runs again.
+        <strong>The daemon is not running</strong> since {clock(now.since)}. What you see is from then; it goes on by itself when <code>hansard up</code> runs again.
       </p>
     );
   } else if (now.state === "shut_out") {
     said = (
       <p class="connection gone">
-        <strong>This browser is not signed in any more.</strong> <code>hansard web</code> prints an address that signs it in.
+        <strong>This browser is no longer signed in.</strong> <code>hansard web</code> prints an address that signs it in.
       </p>
     );
   } else if (now.state === "live" && absence && absence.to - absence.from > UNTOLD_MS) {

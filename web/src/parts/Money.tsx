@@ -3,9 +3,9 @@
 import { money } from "../text/format";
 
 const BASES: Record<string, { mark: string; words: string }> = {
-  exact: { mark: "", words: "exact: told by the agent" },
+  exact: { mark: "", words: "exact: reported by the agent" },
   estimated: { mark: "≈", words: "estimated: tokens times list prices" },
-  incomplete: { mark: "≥", words: "incomplete: some of it has no known price" },
+  incomplete: { mark: "≥", words: "incomplete: some tokens have no known price" },
 };
 
 export function Money({ usd, basis }: { usd: number | null | undefined; basis: string | null | undefined }) {

@@ -42,7 +42,7 @@ function OpenPalette({ views }: { views: ReadonlyArray<{ path: string; name: str
       ...views.map((view) => ({ name: view.name, about: `g ${view.key}`, take: () => go(view.path) })),
       { name: "Light", about: "theme", take: () => (theme.value = "light") },
       { name: "Dark", about: "theme", take: () => (theme.value = "dark") },
-      { name: "As the system", about: "theme", take: () => (theme.value = "auto") },
+      { name: "Same as the system", about: "theme", take: () => (theme.value = "auto") },
       { name: "Keys", about: "?", take: () => (isHelpOpen.value = true) },
       ...sessions(older),
     ];

@@ -11,7 +11,7 @@ export function Picture({ session, seq, number, kind }: { session: string; seq: 
   // It has its room before it comes, and keeps it if it does not.
   return (
     <a href={source} target="_blank" rel="noopener" class="picture">
-      {hasFailed ? <span class="minor">A picture that is no longer kept</span> : <img src={source} alt="A picture in the talk" loading="lazy" onError={() => setFailed(true)} />}
+      {hasFailed ? <span class="minor">Image no longer available</span> : <img src={source} alt="A picture in the talk" loading="lazy" onError={() => setFailed(true)} />}
     </a>
   );
 }

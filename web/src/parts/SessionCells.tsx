@@ -33,7 +33,7 @@ export function SessionCells({ provider, project, session, since }: Told) {
       <span class="figure since">
         <Age at={since} />
       </span>
-      <span class="figure tokens" title={used === null ? "tokens are not recorded" : `${count(used)} tokens without what was read from a cache`}>
+      <span class="figure tokens" title={used === null ? "tokens are not recorded" : `${count(used)} tokens, without those read from the cache`}>
         {used === null ? "–" : short(used)}
         <span class="unit"> tok</span>
       </span>

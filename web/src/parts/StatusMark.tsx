@@ -13,7 +13,7 @@ const SIGNS: Record<string, { sign: string; word: string }> = {
   waiting_approval: { sign: "!", word: "Needs you" },
   question: { sign: "?", word: "Asks you" },
   failed: { sign: "✕", word: "Failed" },
-  looping: { sign: "↻", word: "Loops" },
+  looping: { sign: "↻", word: "Looping" },
   stuck: { sign: "‖", word: "Stuck" },
   running: { sign: "▶", word: "Running" },
   waiting: { sign: "❯", word: "Waiting" },
@@ -103,7 +103,7 @@ export function EvidenceList({ status }: { status: Status }) {
         {statusWord(status.status)}, {status.reason.replaceAll("_", " ")}
       </strong>
       <span class="minor"> since {full(status.since)}, confidence {status.confidence}</span>
-      {status.behind && <span class="minor"> · its file has news that is not recorded yet</span>}
+      {status.behind && <span class="minor"> · its file has events that are not recorded yet</span>}
       {status.attention && <p>{plain(status.attention.what)}</p>}
       <ul>
         {status.evidence.map((sign, at) => (

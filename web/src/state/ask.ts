@@ -68,7 +68,7 @@ async function fetched(path: string, parameters: Parameters, { signal, ...reques
     | { error?: { kind?: string; message?: string; hint?: string | null } }
     | null;
   if (answer.status === 401) {
-    throw new AskError("unauthorized", "This browser is not signed in any more.", "`hansard web` prints an address that signs it in.");
+    throw new AskError("unauthorized", "This browser is no longer signed in.", "`hansard web` prints an address that signs it in.");
   }
   throw new AskError(told?.error?.kind ?? "failed", told?.error?.message ?? `HTTP ${answer.status}`, told?.error?.hint ?? null);
 }

@@ -28,18 +28,18 @@ export function Activity() {
       </header>
       <SpanFilters span={span} />
       {error && <Failure error={error} />}
-      {!work && isAsking && <Empty title="Reading the sessions…">The first time it takes a while; then only what is new is read.</Empty>}
-      {work && all && all.turns === 0 && <Empty title="No turn in this time" />}
+      {!work && isAsking && <Empty title="Reading the sessions…">The first time takes a while; after that only new events are read.</Empty>}
+      {work && all && all.turns === 0 && <Empty title="No turns in this period" />}
       {work && all && all.turns > 0 && (
         <>
           <dl class="figures">
             <Figure name="Turns" about={`${share(all.outcomes.done, all.turns)} done, ${share(all.outcomes.interrupted, all.turns)} interrupted`}>
               {count(all.turns)}
             </Figure>
-            <Figure name="Turns to completion" about="in the middle of all sessions">
+            <Figure name="Turns to completion" about="median of all sessions">
               {work.turns_per_session ? String(Math.round(work.turns_per_session)) : "–"}
             </Figure>
-            <Figure name="A turn takes" about="in the middle, from prompt to end">
+            <Figure name="A turn takes" about="median, from prompt to end">
               {all.turn_seconds ? lasting(all.turn_seconds * 1000) : "–"}
             </Figure>
             <Figure name="Test-fix loops" about="tests that passed after they failed">
@@ -112,7 +112,7 @@ function Faults({ work }: { work: Work }) {
   return (
     <section class="panel">
       <h2>What fails</h2>
-      {work.faults.length === 0 && <p class="minor">Nothing did.</p>}
+      {work.faults.length === 0 && <p class="minor">Nothing failed.</p>}
       <ul class="faults">
         {work.faults.map((fault) => (
           <li key={fault.kind}>

@@ -115,7 +115,7 @@ function Content({ event }: { event: RecordedEvent }) {
 }
 
 function Thinking({ text: thought, isTarget }: { text: string; isTarget: boolean }) {
-  if (!thought) return <p class="minor">kept secret by the model's provider</p>;
+  if (!thought) return <p class="minor">encrypted by the model's provider</p>;
   return (
     <details open={showsThinking.value || isTarget}>
       <summary>{oneLine(thought, 140)}</summary>
@@ -151,16 +151,16 @@ function Compaction({ event }: { event: RecordedEvent }) {
 
 function markLabel(event: RecordedEvent): string {
   const words: Record<string, string> = {
-    "session.started": "Session began",
+    "session.started": "Session started",
     "session.exited": "Session ended",
     "turn.completed": "Turn ended",
     "approval.requested": "Asks for approval",
     "approval.resolved": "Approval",
-    "approval.canceled": "Approval over",
+    "approval.canceled": "Approval withdrawn",
     "external.input": "Question",
     "settings.changed": "Settings",
     "epoch.closed": "Epoch closed",
-    "child.started": "Subagent began",
+    "child.started": "Subagent started",
     "child.completed": "Subagent done",
     "child.failed": "Subagent failed",
     "child.blocked": "Subagent blocked",
@@ -205,7 +205,7 @@ function Mark({ id, event }: { id: string; event: RecordedEvent }) {
       )}
       {parent && parent !== id && (
         <p>
-          {text(field(data, "mode")) === "fork" ? "Forked from " : "Goes on from "}
+          {text(field(data, "mode")) === "fork" ? "Forked from " : "Continues "}
           <a href={sessionPlace(parent)}>{parent}</a>
         </p>
       )}

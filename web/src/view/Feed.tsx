@@ -38,7 +38,7 @@ export function Feed() {
     <section class="page">
       <header class="page-head">
         <h1>Feed</h1>
-        <p class="minor">what happened, over all sessions</p>
+        <p class="minor">what happened in all sessions</p>
       </header>
       <div class="filters" role="group" aria-label="Filters">
         <AgentChoice />
@@ -57,9 +57,9 @@ export function Feed() {
         )}
         none={
           provider || project ? (
-            <Empty title="Nothing like that has happened">Take a filter away to see the others.</Empty>
+            <Empty title="No matching activity">Remove a filter to see more.</Empty>
           ) : (
-            <Empty title="Nothing has happened yet">Prompts, ends of turns, approvals, questions, errors and commits of all sessions come here.</Empty>
+            <Empty title="No activity yet">Prompts, finished turns, approvals, questions, errors and commits of all sessions appear here.</Empty>
           )
         }
         more="Earlier"

@@ -35,13 +35,13 @@ export function Health() {
         <section class="panel">
           <h2>The daemon</h2>
           <ul>
-            <Check isGood={value.ok} what={value.ok ? "Everything that happens is recorded" : `Nothing is recorded now: ${value.disk ?? "see below"}`} />
+            <Check isGood={value.ok} what={value.ok ? "Everything is being recorded" : `Nothing is being recorded: ${value.disk ?? "see below"}`} />
             {value.backlog && <Check isGood what={backlogOf(value.backlog)} />}
             {Object.entries(value.parts as Record<string, string>).map(([part, word]) => (
               <Check key={part} isGood={!isBad(word)} what={`${part}: ${word}`} />
             ))}
             {Object.entries(value.telemetry).map(([name, told]) => (
-              <Check key={name} isGood what={`telemetry ${plain(name)}: ${count(told)} told nothing new`} />
+              <Check key={name} isGood what={`telemetry ${plain(name)}: ${count(told)} without news`} />
             ))}
           </ul>
         </section>
@@ -69,7 +69,7 @@ export function Health() {
 /** What was written while nobody looked, and how far it is read. */
 function backlogOf({ bytes, bytes_total, seconds_left }: NonNullable<HealthAnswer["backlog"]>): string {
   const megabytes = (of: number) => count(Math.ceil(of / 1e6));
-  return `${megabytes(bytes)} of ${megabytes(bytes_total)} MB of history are read${seconds_left ? `, ${lasting(seconds_left * 1000)} left` : ""}`;
+  return `${megabytes(bytes)} of ${megabytes(bytes_total)} MB of history read${seconds_left ? `, ${lasting(seconds_left * 1000)} left` : ""}`;
 }
 
 function Check({ isGood, what }: { isGood: boolean; what: string }) {
@@ -96,13 +96,13 @@ function AdapterView({ adapter }: { adapter: Adapter }) {
           <Age at={adapter.last_event_at} isAgo />
         </dd>
         <dt>Lag</dt>
-        <dd>{adapter.behind === 0 ? "none" : `${several(adapter.behind, "session")} with news on disk`}</dd>
+        <dd>{adapter.behind === 0 ? "none" : `${several(adapter.behind, "session")} not fully read`}</dd>
         <dt>Versions</dt>
         <dd>{adapter.versions.join(", ") || "not told"}</dd>
         <dt>Drift</dt>
         <dd>
           {unknown === 0 ? (
-            "everything is understood"
+            "all records understood"
           ) : (
             <details>
               <summary>{several(unknown, "record")} not understood, kept all the same</summary>
@@ -123,7 +123,7 @@ function AdapterView({ adapter }: { adapter: Adapter }) {
           {adapter.roots.map((root) => (
             <span key={root.path} class={root.is_there ? "root" : "root minor"}>
               {plain(root.path)}
-              {!root.is_there && " (not there)"}
+              {!root.is_there && " (not found)"}
             </span>
           ))}
         </dd>
@@ -134,7 +134,7 @@ function AdapterView({ adapter }: { adapter: Adapter }) {
 
 function hooksOf(adapter: Adapter) {
   const hooks = adapter.hooks;
-  if (!hooks) return "it has none";
+  if (!hooks) return "not supported";
   if (hooks.problem) return plain(hooks.problem);
   if (hooks.events.length === 0) {
     return (

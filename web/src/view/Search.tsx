@@ -118,7 +118,7 @@ export function Search() {
         {found && (
           <span class="minor found" aria-live="off">
             {found.total_is_exact ? "" : "at least "}
-            {count(found.total)} found{!found.complete && ", and not everything could be looked at"}
+            {count(found.total)} found{!found.complete && "; not everything could be searched"}
           </span>
         )}
       </div>
@@ -130,13 +130,13 @@ export function Search() {
           ))}
         </ol>
       )}
-      {found?.hits.length === 0 && <Empty title={`Nothing is like “${found.words}”`}>Fewer words find more; filters may hide what you look for.</Empty>}
+      {found?.hits.length === 0 && <Empty title={`No matches for “${found.words}”`}>Try fewer words, or remove a filter.</Empty>}
       {paged.hasMore && (
         <button class="button" disabled={paged.isAsking} onClick={paged.more}>
           More
         </button>
       )}
-      {!words.trim() && <Empty title="Everything that was ever said, done or printed">Prompts, answers, thinking, commands and their output; quotes make a phrase.</Empty>}
+      {!words.trim() && <Empty title="Search everything that was recorded">Prompts, answers, thinking, commands and their output; quotes make a phrase.</Empty>}
     </section>
   );
 }

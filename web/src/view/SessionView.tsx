@@ -125,7 +125,7 @@ function Facts({ id, session, status }: { id: string; session: Session | null; s
       {session && <span>{several(session.counts.tool_calls, "tool call")}</span>}
       {session && session.counts.compactions > 0 && <span>{several(session.counts.compactions, "compaction")}</span>}
       {session?.tokens && (
-        <span title={`${count(session.tokens.input)} in, ${count(session.tokens.output)} out, ${count(session.tokens.cache_read)} from a cache`}>
+        <span title={`${count(session.tokens.input)} in, ${count(session.tokens.output)} out, ${count(session.tokens.cache_read)} from the cache`}>
           {short(session.tokens.input + session.tokens.output + session.tokens.cache_creation)} tokens
         </span>
       )}
@@ -214,7 +214,7 @@ function Why({ id, onClose }: { id: string; onClose: () => void }) {
           <EvidenceList status={value} />
           {value.overruled && value.overruled.length > 0 && (
             <>
-              <h3>What speaks against it</h3>
+              <h3>Evidence against it</h3>
               <ul>
                 {value.overruled.map((other, at) => (
                   <li key={at}>
@@ -229,7 +229,7 @@ function Why({ id, onClose }: { id: string; onClose: () => void }) {
           )}
           {value.history && value.history.length > 0 && (
             <>
-              <h3>What it was before</h3>
+              <h3>Earlier statuses</h3>
               <ol class="history">
                 {value.history
                   .slice(-30)
@@ -256,14 +256,14 @@ function Resume({ id, onClose }: { id: string; onClose: () => void }) {
       {error && <Failure error={error} />}
       {value?.line && (
         <>
-          <p class="minor">The agent's own command to go on with this session, for a terminal:</p>
+          <p class="minor">Run this in a terminal to resume the session:</p>
           <pre class="command" tabIndex={0}>
             {plain(value.line)}
           </pre>
           <CopyButton text={() => value.line ?? ""} label="Copy the command" />
         </>
       )}
-      {value && !value.line && <p>No way is known to resume a session of this agent. A handoff note can be given to another one.</p>}
+      {value && !value.line && <p>Sessions of this agent cannot be resumed. You can give a handoff note to another agent.</p>}
     </Dialog>
   );
 }
@@ -276,7 +276,7 @@ function Handoff({ id, onClose }: { id: string; onClose: () => void }) {
       {error && <Failure error={error} />}
       {value && (
         <>
-          <p class="minor">For whoever goes on, without secrets.</p>
+          <p class="minor">For the person or agent that continues the work; without secrets.</p>
           <CopyButton text={() => value} label="Copy the note" />
           <pre class="note" tabIndex={0}>
             {plain(value)}

@@ -47,7 +47,7 @@ export function Sessions() {
     <section class="page sessions">
       <header class="page-head">
         <h1>Sessions</h1>
-        <p class="minor">everything ever recorded, newest activity first</p>
+        <p class="minor">all recorded sessions, newest activity first</p>
       </header>
       <div class="filters" role="group" aria-label="Filters">
         <AgentChoice />
@@ -66,12 +66,12 @@ export function Sessions() {
         )}
         none={
           provider || project ? (
-            <Empty title="No session is like that">Take a filter away to see the others.</Empty>
+            <Empty title="No session matches the filter">Remove a filter to see more.</Empty>
           ) : (
-            <Empty title="No session is recorded">Agents that are used on this machine are found by themselves; Health tells where it is looked.</Empty>
+            <Empty title="No sessions recorded yet">Agents on this machine are found automatically; Health shows where Hansard looks.</Empty>
           )
         }
-        more="Older ones"
+        more="Older sessions"
       />
     </section>
   );

@@ -6,7 +6,7 @@ import { chime } from "../state/attention";
 import { badges, notifies, opensTools, showsThinking, sounds, type Theme, theme } from "../state/preferences";
 
 const THEMES: Array<[Theme, string]> = [
-  ["auto", "As the system"],
+  ["auto", "Same as the system"],
   ["light", "Light"],
   ["dark", "Dark"],
 ];
@@ -32,8 +32,8 @@ export function Settings() {
       <fieldset class="panel">
         <legend>When a session needs you</legend>
         <NotificationChoice />
-        <Choice of={sounds} label="Play two soft notes" onTurnOn={chime} />
-        <Choice of={badges} label="Show how many in the title of the page" />
+        <Choice of={sounds} label="Play a sound" onTurnOn={chime} />
+        <Choice of={badges} label="Show the number in the page title" />
       </fieldset>
       <fieldset class="panel">
         <legend>Sessions</legend>
@@ -85,8 +85,8 @@ function NotificationChoice() {
         <input type="checkbox" disabled={!canNotify} checked={notifies.value} onChange={(event) => void choose(event.currentTarget.checked)} />
         Show a notification of the browser
       </label>
-      {isRefused && <p class="minor">The browser does not allow it; its own settings for this page say why.</p>}
-      {!canNotify && <p class="minor">This browser has none.</p>}
+      {isRefused && <p class="minor">The browser blocks notifications; allow them in its settings for this page.</p>}
+      {!canNotify && <p class="minor">This browser has no notifications.</p>}
     </>
   );
 }

@@ -140,7 +140,7 @@ export function Talk({ id, log, jump, onJump }: { id: string; log: Log; jump: Ju
         }}
         tabIndex={0}
         role="log"
-        aria-label="The talk"
+        aria-label="Conversation"
         aria-live="off"
       >
         <div class="talk-list" ref={list}>
@@ -149,7 +149,7 @@ export function Talk({ id, log, jump, onJump }: { id: string; log: Log; jump: Ju
           {entries.map((entry) => (
             <Entry key={entry.event.seq} id={id} log={log} entry={entry} isTarget={entry.event.seq === target} />
           ))}
-          {log.isOpen.value && entries.length === 0 && !error && <Empty title="Nothing was said yet" />}
+          {log.isOpen.value && entries.length === 0 && !error && <Empty title="No messages yet" />}
           {!log.isOpen.value && !error && <Empty title="Opening…" />}
         </div>
       </div>

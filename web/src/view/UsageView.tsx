@@ -58,10 +58,10 @@ export function UsageView() {
           <Figure name="Output" about={`tokens, ${short(total.reasoning)} of them reasoning`}>
             {short(total.output)}
           </Figure>
-          <Figure name="Input" about={`tokens, ${short(total.cache_creation)} put into a cache`}>
+          <Figure name="Input" about={`tokens, ${short(total.cache_creation)} written to the cache`}>
             {short(total.input + total.cache_creation)}
           </Figure>
-          <Figure name="Read from a cache" about="tokens">
+          <Figure name="Read from the cache" about="tokens">
             {short(total.cache_read)}
           </Figure>
           <Figure name="Requests" about="each counted once">
@@ -79,7 +79,7 @@ export function UsageView() {
           />
         </section>
       )}
-      {daily.value && daily.value.rows.length === 0 && <Empty title="Nothing was used in this time">Another span may have something; agents that do not record tokens are not in here.</Empty>}
+      {daily.value && daily.value.rows.length === 0 && <Empty title="No usage in this period">Try another period. Agents that do not record tokens are not counted.</Empty>}
       <div class="columns">
         {models.value && <Table title="By model" rows={models.value.rows} name={(row) => modelName(row.key) || "not told"} about={(row) => (row.provider ? agentName(row.provider) : "")} />}
         {agents.value && <Table title="By agent" rows={agents.value.rows} name={(row) => agentName(row.key ?? "not told")} about={() => ""} />}
@@ -94,7 +94,7 @@ export function UsageView() {
         )}
       </div>
       <p class="minor basis-note">
-        <strong>exact</strong> was told by the agent, <strong>≈ estimated</strong> is tokens times list prices, <strong>≥ incomplete</strong> has parts whose price is not known. Each request counts once, however often it is written down.
+        <strong>exact</strong> comes from the agent, <strong>≈ estimated</strong> is tokens times list prices, <strong>≥ incomplete</strong> has parts whose price is not known. Each request counts once, however often it is written down.
       </p>
     </section>
   );

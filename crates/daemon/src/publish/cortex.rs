@@ -321,7 +321,7 @@ impl Cortex {
         let known = self.sessions.remove(session);
         let why = match is_deleted {
             true => "the session was deleted",
-            false => "nothing was heard of it for a day",
+            false => "no activity for a day",
         };
         let prices = self.prices.get_or_insert_with(|| before.prices());
         let (end, draft) = match known {

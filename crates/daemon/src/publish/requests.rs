@@ -244,7 +244,7 @@ fn fault(request: &Message) -> Option<&'static str> {
     let provider = request.field("provider").filter(|field| field.raw() != b"null");
     match provider.map(FieldValue::text) {
         Some(None) => Some("`provider` is no name"),
-        Some(Some(name)) if !is_provider(&name) => Some("`provider` is nobody we know"),
+        Some(Some(name)) if !is_provider(&name) => Some("`provider` is not a known agent"),
         _ => None,
     }
 }
@@ -368,7 +368,7 @@ mod tests {
             (
                 r#","agent_id":"a1","prompt":"x","provider":"nobody""#,
                 "a1",
-                "`provider` is nobody we know",
+                "`provider` is not a known agent",
             ),
         ] {
             check(

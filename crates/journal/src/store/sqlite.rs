@@ -100,7 +100,7 @@ impl SqliteStore {
         let error = match SqliteStore::open_or_create(dir, durability) {
             Ok(mut store) if is_lost => {
                 let why = "the record is gone".to_owned();
-                store.found.push(found(&file, why, "it is made anew from the originals"));
+                store.found.push(found(&file, why, "it is rebuilt from the originals"));
                 return Ok(store);
             }
             Err(error @ OpenError::Corrupt(_)) => error,
@@ -120,15 +120,15 @@ impl SqliteStore {
         let (store, remedy) = match mended
             .map(|part| (SqliteStore::open_or_create(dir, durability), part))
         {
-            Some((Ok(store), MendedPart::Header)) => (store, "its header is made anew"),
+            Some((Ok(store), MendedPart::Header)) => (store, "its header is rebuilt"),
             Some((Ok(store), MendedPart::Length)) => {
                 (store, "it has its length again; what stood behind its end is lost in it")
             }
-            Some((Ok(store), MendedPart::Schema)) => (store, "its schema is made anew"),
+            Some((Ok(store), MendedPart::Schema)) => (store, "its schema is rebuilt"),
             None | Some((Err(_), _)) => {
                 remove_database(&file)?;
                 let store = SqliteStore::open_or_create(dir, durability)?;
-                (store, "nothing in it can be read, and it is made anew; a copy is in `quarantine`")
+                (store, "nothing in it can be read, so it is rebuilt; a copy is in `quarantine`")
             }
         };
         let why = match error {

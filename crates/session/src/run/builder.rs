@@ -111,7 +111,7 @@ impl Builder {
                     None => Err("it cannot be read".to_owned()),
                 }
             }
-            Kind::Unknown => Err("nobody understood it".to_owned()),
+            Kind::Unknown => Err("this version does not understand it".to_owned()),
             _ => Ok(()),
         };
         if let Err(why) = read {

@@ -16,7 +16,7 @@ pub enum ViewError {
     EntryNotFound { seq: u64 },
     #[error("event {seq} has an entry that does not say who speaks")]
     NoRole { seq: u64 },
-    #[error("event {seq} says nothing")]
+    #[error("event {seq} is empty")]
     Empty { seq: u64 },
     #[error("event {expected} comes next, not {found} ({event_id})")]
     OutOfOrder { expected: u64, found: u64, event_id: EventId },

@@ -219,7 +219,7 @@ fn unplaced_events_are_listed() {
               skipped 1 tool.result: it stands before any answer
               skipped 3 user.prompt: `content` cannot be read: invalid type: integer `7`, expected a text or a list of parts at line 1 column 12
               skipped 4 tool.call: it cannot be read
-              skipped 5 unknown: nobody understood it
+              skipped 5 unknown: this version does not understand it
         "#]],
     );
 }

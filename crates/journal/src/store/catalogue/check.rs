@@ -21,7 +21,7 @@ use crate::{Damage, StorageError};
 /// Faults of SQLite's own integrity check that are listed one by one.
 const FAULTS_MAX: u32 = 100;
 
-const REBUILT: &str = "the database is made anew from what can be read";
+const REBUILT: &str = "the database is rebuilt from what can be read";
 const KEPT: &str = "its place is kept, and shown as unknown; what is left of it is set aside";
 const FOUND_AGAIN: &str = "found again in the bytes of the file";
 const RETOLD: &str = "taken back from the originals";

@@ -34,7 +34,7 @@ struct CheckReport {
     payloads: HashSet<[u8; 32]>,
 }
 
-const REBUILT: &str = "the catalogue is made anew from the files";
+const REBUILT: &str = "the catalogue is rebuilt from the files";
 const KEPT: &str = "its span is kept, and shown as unknown";
 const RESTORE: &str = "restore it from a backup";
 const SET_ASIDE: &str = "moved to the quarantine";

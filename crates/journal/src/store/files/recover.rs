@@ -84,7 +84,7 @@ impl FilesStore {
         }
         for path in &differences.shrunk {
             let damage = damage(path, None, "it has fewer lines than it had");
-            let remedy = "the catalogue was made anew from what is there";
+            let remedy = "the catalogue was rebuilt from what is there";
             self.lock_findings().push(CheckFinding { damage, remedy, repaired: true });
         }
         self.lock_findings().extend(differences.findings);

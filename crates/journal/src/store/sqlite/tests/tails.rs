@@ -82,7 +82,7 @@ fn wrong_tails_are_repaired() {
         assert_eq!(bench.check(false), [""; 0]);
         bench.tamper(damage);
         let told = "its rows in `tails` do not fit its events: \
-                    the database is made anew from what can be read";
+                    the database is rebuilt from what can be read";
         assert!(bench.check(false).contains(&told.to_owned()), "{damage}");
         bench.check(true);
         assert_eq!(bench.check(false), [""; 0], "{damage}");
