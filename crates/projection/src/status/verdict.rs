@@ -112,7 +112,8 @@ impl<'a> VerdictBuilder<'a> {
         // over.
         let rest = standing.partition_point(|evidence| evidence.says == status);
         for evidence in standing.split_off(rest) {
-            let why = format!("{} goes before {}", status.as_str(), evidence.says.as_str());
+            let why =
+                format!("{} takes precedence over {}", status.as_str(), evidence.says.as_str());
             overruled.push(Overruled { evidence, why });
         }
         // The turn of a dead process is open by its events, but no turn is under way.
@@ -150,7 +151,7 @@ impl<'a> VerdictBuilder<'a> {
             ));
         }
         if let Some(lock) = self.observed.lock.as_ref().filter(|lock| lock.life == Life::Gone) {
-            let what = format!("nobody holds its lock {}", lock.path);
+            let what = format!("no process holds its lock {}", lock.path);
             let (reason, at) = (Reason::Gone, self.gone_at());
             self.add_evidence(self.outside_evidence(
                 Status::Exited,
@@ -162,7 +163,7 @@ impl<'a> VerdictBuilder<'a> {
             ));
         }
         if let Some(missing) = &self.observed.missing {
-            let what = format!("nobody has it open: {}", missing.what);
+            let what = format!("no process has it open: {}", missing.what);
             let (reason, at) = (Reason::Gone, self.gone_at());
             let evidence = self.outside_evidence(
                 Status::Exited,
@@ -175,7 +176,7 @@ impl<'a> VerdictBuilder<'a> {
             // A file is written before its lock or its entry exists, so a fresh session is not
             // missing yet.
             match self.observed.life() {
-                Life::Alive => self.overrule(evidence, "its process lives"),
+                Life::Alive => self.overrule(evidence, "its process is alive"),
                 _ if self.quiet_secs() < SETTLE_SECS => {
                     self.overrule(evidence, "it was written a moment ago");
                 }
@@ -187,7 +188,7 @@ impl<'a> VerdictBuilder<'a> {
                 exit,
                 Status::Exited,
                 Reason::Shutdown,
-                "it said that it ended",
+                "the agent reported its end",
             );
             // A live process with an entry newer than the exit has the session open again, also
             // before it writes a record.
@@ -217,7 +218,7 @@ impl<'a> VerdictBuilder<'a> {
             }
         }
         if let Some(call) = self.state.escalated_call() {
-            let what = "a call says that it has to be allowed, and has no result";
+            let what = "a call that asks for approval has no result";
             let sign = call.event.clone().at_most_medium();
             let (says, reason) = (Status::WaitingApproval, Reason::Permission);
             let evidence = self.event_evidence(&sign, says, reason, what);
@@ -274,7 +275,7 @@ impl<'a> VerdictBuilder<'a> {
         }
         // Agents run their hooks without a user, too.
         if self.state.is_headless {
-            return Some("nobody sits before it who could answer");
+            return Some("it runs without a person who could answer");
         }
         // The registry knows an answer before any record does: agents record a decision when the
         // call is done. An older entry proves nothing, except against a guess from the screen.
@@ -285,7 +286,7 @@ impl<'a> VerdictBuilder<'a> {
         if asked.event.confidence == Confidence::Low {
             return Some("the agent itself says something else");
         }
-        (registry.updated_at > asked.event.at).then_some("the agent waits no longer")
+        (registry.updated_at > asked.event.at).then_some("the agent no longer waits")
     }
 
     /// An open turn, and other work that the agent is busy with.
@@ -328,7 +329,7 @@ impl<'a> VerdictBuilder<'a> {
             let begun = compacting.clone().at_most_medium();
             let evidence = self.event_evidence(&begun, Status::Running, Reason::Compaction, what);
             if secs_between(compacting.at, self.now) >= DOUBTED_SECS {
-                return self.overrule(evidence, "no end of it was heard for ten minutes");
+                return self.overrule(evidence, "it has not ended for ten minutes");
             }
             self.open_turn(compacting, evidence);
         }
@@ -356,7 +357,7 @@ impl<'a> VerdictBuilder<'a> {
             if self.quiet_secs() >= UNKNOWN_SECS {
                 evidence.says = Status::Unknown;
                 evidence.reason = Reason::Silent;
-                evidence.what.push_str(", and nothing was heard for an hour");
+                evidence.what.push_str(", without activity for an hour");
                 evidence.confidence = Confidence::Low;
             } else if self.quiet_secs() >= DOUBTED_SECS {
                 evidence.confidence = Confidence::Low;
@@ -367,7 +368,7 @@ impl<'a> VerdictBuilder<'a> {
         if says == Status::Running && self.life == Life::Alive {
             // The newest call explains the silence. More of them would only make the list longer.
             for call in self.state.calls.iter().rev().take(1) {
-                let what = "a tool runs, and its process lives";
+                let what = "a tool runs, and its process is alive";
                 let reason = self.state.running_reason();
                 let mut runs = self.event_evidence(&call.event, Status::Running, reason, what);
                 if is_unseen {
@@ -390,7 +391,7 @@ impl<'a> VerdictBuilder<'a> {
         if !self.is_turn_open()
             && let Some(sign) = self.state.background()
         {
-            let what = "something it began goes on in the background";
+            let what = "something it started still runs in the background";
             let evidence = self.event_evidence(sign, Status::Running, Reason::Background, what);
             if self.is_outlived(sign) {
                 self.overrule(evidence, OUTLIVED);
@@ -398,7 +399,7 @@ impl<'a> VerdictBuilder<'a> {
                 self.overrule(evidence, ASKED);
             } else if self.quiet_secs() >= UNKNOWN_SECS {
                 // Not every agent records when background work ends; it must not run for ever.
-                self.overrule(evidence, "nothing was heard for an hour");
+                self.overrule(evidence, "no activity for an hour");
             } else {
                 self.add_evidence(evidence);
             }
@@ -425,7 +426,7 @@ impl<'a> VerdictBuilder<'a> {
         let idle = self.word_of_registry(RegistryWord::Idle, Status::Waiting, Reason::Prompt, says);
         match idle {
             Some(evidence) if self.state.is_headless => {
-                self.overrule(evidence, "nobody sits before it who could say more");
+                self.overrule(evidence, "it runs without a person who could prompt it");
             }
             Some(evidence) => {
                 // The next prompt may be recorded before the registry says busy.
@@ -472,7 +473,7 @@ impl<'a> VerdictBuilder<'a> {
             _ => return,
         };
         match self.state.is_headless {
-            true => self.overrule(evidence, "nobody sits before it who could say more"),
+            true => self.overrule(evidence, "it runs without a person who could prompt it"),
             false => self.weigh_ready(evidence),
         }
     }
@@ -521,7 +522,7 @@ impl<'a> VerdictBuilder<'a> {
 
     /// A run without a person ends with its answer, as soon as its process is gone.
     fn run_over(&mut self, end: &TurnEnd) {
-        let what = "its answer is complete, and nobody sits before it";
+        let what = "its answer is complete, and it runs without a person";
         let quiet = self.quiet_secs();
         let (says, reason) = match self.life {
             // A process that lives may still be at work behind its answer, and one that is not seen
@@ -542,9 +543,9 @@ impl<'a> VerdictBuilder<'a> {
         let (says, reason, what) = if quiet < GROWING_SECS {
             (Status::Running, Reason::Growth, "its file was written a moment ago")
         } else if quiet < IDLE_SECS {
-            (Status::Unknown, Reason::Answered, "it has said something that may be all")
+            (Status::Unknown, Reason::Answered, "it has answered, and may continue")
         } else {
-            (Status::Idle, Reason::Quiet, "it has said something, and then nothing for two minutes")
+            (Status::Idle, Reason::Quiet, "it has answered, and was quiet for two minutes")
         };
         let evidence = self.event_evidence(sign, says, reason, what);
         self.add_evidence(Evidence { confidence: Confidence::Low, ..evidence });

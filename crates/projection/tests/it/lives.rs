@@ -257,7 +257,7 @@ proptest! {
         // What asks a person and stands is never passed over for work that goes on.
         let is_passed_over = |status: Status| {
             verdict.overruled.iter().any(|other| {
-                other.evidence.says == status && other.why.contains("goes before")
+                other.evidence.says == status && other.why.contains("takes precedence")
             })
         };
         if verdict.status == Status::Running {
