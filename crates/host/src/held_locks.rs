@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -39,11 +40,11 @@ struct HeldLock {
 impl HeldLocks {
     /// Reads the list of the kernel. `None` if the system has none.
     pub(crate) fn read() -> Option<HeldLocks> {
-        let mut text = fs::read_to_string(LIST).ok()?;
+        let mut text = read_list()?;
         // It counts lines from one part to the next: a lock that is released meanwhile hides
         // another one. The same one is hardly hidden twice.
         if text.len() >= LIST_PART_BYTES {
-            text.push_str(&fs::read_to_string(LIST).ok()?);
+            text.push_str(&read_list()?);
         }
         Some(HeldLocks::parse(&text))
     }
@@ -87,6 +88,13 @@ impl HeldLocks {
             None => LockHolder::Nothing,
         }
     }
+}
+
+fn read_list() -> Option<String> {
+    // Room for a whole part from the first read on: with less the kernel gives smaller ones.
+    let mut text = Vec::with_capacity(4 * LIST_PART_BYTES);
+    fs::File::open(LIST).ok()?.read_to_end(&mut text).ok()?;
+    String::from_utf8(text).ok()
 }
 
 /// Reads `1: FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF`; behind a `->` waits another process.

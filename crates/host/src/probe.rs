@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use capture::Environment;
-use event::{ProcessIdentity, Time};
+use event::{ProcessIdentity, ProcessStart, Time};
 use projection::status::{Life, Missing, Process, ProcessEvidence};
 
 use crate::agent_process::{AgentScan, ProcessKey};
 use crate::pairing::{
     PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
 };
+use crate::process_info::Inspection;
 use crate::processes::{ProcessTable, Started};
 use crate::registry::RegistryEntry;
 use crate::{locks, registry};
@@ -26,6 +27,9 @@ use crate::{locks, registry};
 /// How long a new process of an agent takes at most until it has opened a session again: until then
 /// sessions that had ended are looked at.
 const OPENING_NANOS: i128 = 15_000_000_000;
+
+/// The start of a process of which only the pid was written down. No process has it.
+const UNKNOWN_START: ProcessStart = ProcessStart::UnixSecs(0);
 
 /// The state of the machine at one time.
 pub struct HostProbe<'a> {
@@ -88,8 +92,8 @@ impl ProbeTarget {
 #[derive(Clone, Debug)]
 pub struct Pairings {
     found: BTreeMap<SessionKey, Pairing>,
-    /// Sessions whose agent names their process.
-    named: BTreeSet<SessionKey>,
+    /// Sessions whose agent names their process, and that process, if it could be looked at.
+    named: BTreeMap<SessionKey, Option<ProcessKey>>,
     memory: BTreeMap<SessionKey, PairMemory>,
     /// The scan that they are based on.
     scan: Option<Arc<AgentScan>>,
@@ -105,7 +109,7 @@ impl Default for Pairings {
     fn default() -> Pairings {
         Pairings {
             found: BTreeMap::new(),
-            named: BTreeSet::new(),
+            named: BTreeMap::new(),
             memory: BTreeMap::new(),
             scan: None,
             is_late: false,
@@ -142,7 +146,7 @@ impl Pairings {
         let paired = self.found.get(&target.key());
         // A named one has no pairing.
         matches!(paired, Some(Pairing::Open { .. }))
-            || paired.is_none() && self.named.contains(&target.key())
+            || paired.is_none() && self.named.contains_key(&target.key())
     }
 }
 
@@ -207,8 +211,12 @@ impl<'a> HostProbe<'a> {
             remember_pairings(memory, &claims, &found, scan.scanned_at, now);
         }
         let has_changed = found != pairings.found;
-        let named = claims.into_iter().filter(|claim| claim.named.is_some());
-        pairings.named = named.map(|claim| claim.key).collect();
+        let key_of = |pid| match self.processes.inspect(pid) {
+            Inspection::Running(process) => Some((pid, process.started)),
+            Inspection::Gone | Inspection::Unknown => None,
+        };
+        let named = claims.into_iter().filter_map(|claim| Some((claim.key, claim.named?)));
+        pairings.named = named.map(|(key, pid)| (key, key_of(pid))).collect();
         pairings.found = found;
         pairings.set_scan(scan, now);
         has_changed
@@ -219,19 +227,20 @@ impl<'a> HostProbe<'a> {
         if !is_known_agent(&target.provider) {
             return None;
         }
-        let told = self.told_evidence(target);
+        let told = self.told_evidence_since(target, pairings);
         let named = told.process.filter(|process| process.life == Life::Alive);
         let is_over = named.is_none() && told.life() == Life::Gone;
-        // Hooks name the process of a resumed session only with their first call. Until then
-        // another process may have it open.
-        let ended = target.process.filter(|_| is_over && is_end_of_hooks_process(&told));
+        // Hooks name the process of a resumed session only with their first call, and a lock is taken
+        // only once the agent is ready. Until then another process may have it open.
+        let ended = told.process.filter(|_| is_over && is_end_of_known_process(&told));
         if is_over && ended.is_none() {
             return None;
         }
         let key = target.key();
         let written_at = target.written_at()?.min(now);
+        let start = target.process.map_or(UNKNOWN_START, |process| process.start);
         let ended = ended.map(|known| PairMemory::Ended {
-            process: (known.pid, known.start),
+            process: (known.pid, start),
             seen_at: written_at,
             at: now,
             has_left: false,
@@ -259,10 +268,10 @@ impl<'a> HostProbe<'a> {
         if target.is_child {
             return self.child_evidence(target, pairings);
         }
-        let mut evidence = self.told_evidence(target);
+        let mut evidence = self.told_evidence_since(target, pairings);
         let is_resumed = matches!(pairings.found.get(&target.key()), Some(Pairing::Open { .. }));
-        if is_resumed && is_end_of_hooks_process(&evidence) {
-            evidence.process = None;
+        if is_resumed && is_end_of_known_process(&evidence) {
+            (evidence.process, evidence.lock) = (None, None);
         }
         let is_told = evidence.process.is_some()
             || evidence.missing.is_some()
@@ -291,6 +300,26 @@ impl<'a> HostProbe<'a> {
         };
         self.weigh_known_process(target, &mut evidence);
         evidence
+    }
+
+    /// The same, with what an earlier look showed: Codex lets go of a lock for a moment and takes it
+    /// again, as when it compacts. While the process runs that held it, the session has not ended.
+    fn told_evidence_since(&self, target: &ProbeTarget, pairings: &Pairings) -> ProcessEvidence {
+        let mut told = self.told_evidence(target);
+        let Some(lock) = told.lock.as_mut().filter(|lock| lock.life == Life::Gone) else {
+            return told;
+        };
+        let holder = pairings.named.get(&target.key()).copied().flatten();
+        let runs = |(pid, start): &ProcessKey| match self.processes.inspect(*pid) {
+            Inspection::Running(process) => process.started == *start,
+            Inspection::Gone | Inspection::Unknown => false,
+        };
+        if let Some((pid, _)) = holder.filter(runs) {
+            lock.life = Life::Unknown;
+            told.process = Some(self.processes.find(pid, Started::Unknown));
+            told.doubt = Some(format!("process {pid} has let go of its lock, and runs"));
+        }
+        told
     }
 
     /// Adds what the processes of the agent tell.
@@ -436,10 +465,11 @@ fn is_known_agent(provider: &str) -> bool {
     capture::AGENTS.iter().any(|agent| agent.provider() == provider)
 }
 
-/// Whether the only thing that tells of an end is that the process which called a hook is gone.
-fn is_end_of_hooks_process(told: &ProcessEvidence) -> bool {
+/// Whether the only thing that tells of an end is that the process is gone which called a hook, or
+/// which left its lock behind.
+fn is_end_of_known_process(told: &ProcessEvidence) -> bool {
     let is_gone = told.process.is_some_and(|process| process.life == Life::Gone);
-    is_gone && told.registry.is_none() && told.lock.is_none() && told.missing.is_none()
+    is_gone && told.registry.is_none() && told.missing.is_none()
 }
 
 /// Returns when a file was last modified.

@@ -38,6 +38,20 @@ impl Drop for Agent {
     }
 }
 
+/// A process with the name of an agent, whose command line names a session.
+#[cfg(target_os = "linux")]
+fn start_as(name: &str, folder: &TempDir, session: &str) -> Agent {
+    let mut command = Command::new("cat");
+    let command = command.arg0(name).args(["-", session]).current_dir(folder);
+    let agent = Agent(command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    // The process exists a moment before its command line.
+    let line = || fs::read(format!("/proc/{}/cmdline", agent.pid())).unwrap_or_default();
+    while !line().starts_with(name.as_bytes()) {
+        std::thread::yield_now();
+    }
+    agent
+}
+
 /// A session that began long ago.
 fn target(provider: &str, session: &str) -> ProbeTarget {
     ProbeTarget {
@@ -205,22 +219,57 @@ fn resumed_session_outlives_the_process_of_its_hooks() {
     let hooked = ProbeTarget { process: Some(known), folders, ..target("goose", "ssssssss") };
     assert_eq!(look_for(home.path(), &hooked).life(), Life::Gone);
     // It was resumed, and has called no hook yet.
-    let mut command = Command::new("cat");
-    let command = command.arg0("goose").args(["-", "ssssssss"]).current_dir(&home);
-    let agent = Agent(command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
-    let is_ready = || {
-        let line = fs::read(format!("/proc/{}/cmdline", agent.pid())).unwrap_or_default();
-        line.starts_with(b"goose")
-    };
-    while !is_ready() {
-        std::thread::yield_now();
-    }
+    let agent = start_as("goose", &home, "ssssssss");
     let process = look_for(home.path(), &hooked).process.unwrap();
     assert_eq!((process.pid, process.life), (agent.pid(), Life::Alive));
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn resumed_session_outlives_the_lock_of_a_dead_process() {
+    let home = TempDir::new().unwrap();
+    let dead = Agent::start().pid();
+    let lock = format!(".copilot/session-state/ssssssss/inuse.{dead}.lock");
+    write(home.path(), &lock, &format!("{dead}\n"));
+    let folders = vec![home.path().to_owned()];
+    let left = ProbeTarget { folders, ..target("copilot", "ssssssss") };
+    assert_eq!(look_for(home.path(), &left).life(), Life::Gone);
+    // It works in the same folder, on another session.
+    let _other = start_as("copilot", &home, "rrrrrrrr");
+    assert_eq!(look_for(home.path(), &left).life(), Life::Gone);
+    // It was resumed, and asks whether another process has it open.
+    let agent = start_as("copilot", &home, "ssssssss");
+    let evidence = look_for(home.path(), &left);
+    assert_eq!(evidence.process.map(|process| process.pid), Some(agent.pid()));
+    assert_eq!(evidence.life(), Life::Alive);
+}
+
 /// A user that has no processes of ours.
 const OTHER_USER: u32 = 65_534;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn lock_that_is_let_go_is_no_end_while_its_process_runs() {
+    let home = TempDir::new().unwrap();
+    let path = ".codex/thread-writer-locks/s1.lock";
+    write(home.path(), path, "");
+    let file = fs::File::open(home.path().join(path)).unwrap();
+    file.lock().unwrap();
+    let (environment, processes) = (Environment::new(home.path(), []), Processes::default());
+    let (target, mut pairings) = (target("codex", "s1"), Pairings::default());
+    let mut look = || {
+        let probe = HostProbe::look(&environment, &processes);
+        probe.pair(&mut pairings, [&target], Time::MIN, Time::MAX);
+        let evidence = probe.evidence_for(&target, &pairings);
+        (evidence.life(), evidence.doubt.is_some())
+    };
+    assert_eq!(look(), (Life::Alive, false));
+    file.unlock().unwrap();
+    assert_eq!(look(), (Life::Alive, true));
+    assert_eq!(look(), (Life::Alive, true));
+    file.lock().unwrap();
+    assert_eq!(look(), (Life::Alive, false));
+}
 
 #[test]
 #[cfg(target_os = "linux")]
