@@ -5,6 +5,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use crate::limit::RECORD_BYTES_MAX;
 use crate::record_reader::{NextRecord, RecordReader};
 
+/// Bytes that are read at once, as far as there are so many. A longer line takes several reads.
+const BUFFER_BYTES_MAX: usize = 256 * 1024;
+
+/// The least bytes that are read at once, so that a source that grows meanwhile needs few reads.
+const BUFFER_BYTES_MIN: usize = 4 * 1024;
+
 /// Reads line by line from a known place on.
 pub(crate) struct LineReader<R> {
     input: BufReader<R>,
@@ -14,7 +20,17 @@ pub(crate) struct LineReader<R> {
 impl<R: Read> LineReader<R> {
     /// `offset` is where `input` stands in its source.
     pub(crate) fn new(input: R, offset: u64) -> LineReader<R> {
-        LineReader { input: BufReader::with_capacity(256 * 1024, input), offset }
+        LineReader::with_length(input, offset, u64::MAX)
+    }
+
+    /// The same for an input of which so many bytes are left, as far as is known.
+    ///
+    /// A source that is followed is opened again for every new line. Clearing a large buffer would
+    /// cost more than the line.
+    pub(crate) fn with_length(input: R, offset: u64, length: u64) -> LineReader<R> {
+        let length = usize::try_from(length).unwrap_or(BUFFER_BYTES_MAX);
+        let buffer = length.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        LineReader { input: BufReader::with_capacity(buffer, input), offset }
     }
 
     /// Adds the next line, as far as it is there and not too long.
@@ -82,5 +98,31 @@ impl<R: Read> RecordReader for LineReader<R> {
             Some(b'\n') => NextRecord::Whole { offset, bytes, key: "" },
             Some(_) => NextRecord::Open { offset, length, bytes },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of a source, and the largest room that a read had.
+    struct Measured<'a>(&'a [u8], &'a mut usize);
+
+    impl Read for Measured<'_> {
+        fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+            *self.1 = room.len().max(*self.1);
+            self.0.read(room)
+        }
+    }
+
+    #[test]
+    fn buffer_is_no_larger_than_the_rest() {
+        for (length, expected) in [(3, BUFFER_BYTES_MIN), (u64::MAX, BUFFER_BYTES_MAX)] {
+            let mut room = 0;
+            let mut lines = LineReader::with_length(Measured(b"one\ntwo\n", &mut room), 0, length);
+            let mut read = Vec::new();
+            while !matches!(lines.next(&mut read).expect("it can be read"), NextRecord::End) {}
+            assert_eq!((read, room), (b"one\ntwo\n".to_vec(), expected));
+        }
     }
 }

@@ -125,7 +125,9 @@ impl<'a> Tailer<'a> {
                 // The clone shares its cursor with `file`. Everything else therefore reads `file`
                 // only with `read_exact_at`, which leaves the cursor alone.
                 file.seek(SeekFrom::Start(offset))?;
-                Box::new(LineReader::new(Stoppable::new(file.try_clone()?, look), offset))
+                let input = Stoppable::new(file.try_clone()?, look);
+                let rest = metadata.len().saturating_sub(offset);
+                Box::new(LineReader::with_length(input, offset, rest))
             }
             SourceForm::PackedLines => {
                 let plain = PackedText::open(file.try_clone()?, metadata.size(), offset, look)?;
