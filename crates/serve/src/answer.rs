@@ -22,10 +22,7 @@ pub(crate) struct JsonReply(Vec<u8>);
 
 impl JsonReply {
     pub(crate) fn encode(answer: &impl Serialize) -> Answer {
-        let failed = |error: serde_json::Error| {
-            Refusal::from_error(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
-        };
-        serde_json::to_vec(answer).map(JsonReply).map_err(failed)
+        serde_json::to_vec(answer).map(JsonReply).map_err(|error| Refusal::failed(&error))
     }
 }
 
@@ -68,6 +65,15 @@ impl Refusal {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// A fault of the daemon.
+    pub(crate) fn failed(error: &dyn Error) -> Refusal {
+        Refusal::from_error(StatusCode::INTERNAL_SERVER_ERROR, "failed", error)
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
     }
 
     pub(crate) fn kind(&self) -> &'static str {

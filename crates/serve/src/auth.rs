@@ -114,25 +114,25 @@ impl Auth {
         self.revoked.send_modify(|times| *times += 1);
     }
 
-    /// Exchanges a code for a cookie.
+    /// Exchanges a code for a cookie. Without one, the code or the request is not valid.
     pub(crate) fn exchange(
         &self,
         headers: &HeaderMap,
         peer: Option<&ConnectionPeer>,
         code: &str,
-    ) -> Option<HeaderValue> {
+    ) -> Result<Option<HeaderValue>, TokenError> {
         let now = SystemTime::now();
         // A link stands in the list of processes while a browser is started with it.
         let user = peer.map_or(PeerUser::Unknown, ConnectionPeer::user);
         let is_stranger = matches!(user, PeerUser::Other(_) | PeerUser::Closing);
         // The host first, because taking a code uses it up.
         if is_stranger || !self.is_for_page(headers) || !self.keys.take_code(code, now) {
-            return None;
+            return Ok(None);
         }
         // A login that cannot be written down would end with the next start, and the browser would
         // show its cookie to any program that listens at the port until then.
-        let cookie = self.logins().issue_cookie(now).ok()?;
-        cookie_header(&cookie)
+        let cookie = self.logins().issue_cookie(now)?;
+        Ok(cookie_header(&cookie))
     }
 
     /// Whether a browser may log in: at the name for browsers, and not on behalf of another site.

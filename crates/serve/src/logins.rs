@@ -79,14 +79,17 @@ impl Logins {
     pub(crate) fn issue_cookie(&mut self, now: SystemTime) -> Result<String, TokenError> {
         let cookie = random_secret();
         let digest = digest_of(&cookie);
-        if self.known.len() >= LOGINS_MAX
-            && let Some(dropped) = self.known.pop_front()
-        {
+        let dropped = (self.known.len() >= LOGINS_MAX).then(|| self.known.pop_front()).flatten();
+        self.known.push_back(StoredLogin { digest: digest.clone(), used_at: since_epoch(now) });
+        if let Err(error) = self.write() {
+            self.known.pop_back();
+            dropped.into_iter().for_each(|login| self.known.push_front(login));
+            return Err(error);
+        }
+        if let Some(dropped) = dropped {
             self.met.remove(&dropped.digest);
         }
-        self.known.push_back(StoredLogin { digest: digest.clone(), used_at: since_epoch(now) });
         self.met.insert(digest);
-        self.write()?;
         Ok(cookie)
     }
 

@@ -25,6 +25,8 @@ pub(crate) enum Cause {
     OtherAddress,
     /// A link of `hansard web` that is used up or too old.
     SpentLink,
+    /// The daemon could not sign the browser in, for a reason that its log names.
+    Failed,
 }
 
 /// Whether a browser wants to show the answer to a person, by what it says itself.
@@ -63,6 +65,9 @@ pub(crate) fn respond(cause: Cause) -> Response {
             "<p>This link was used already, or it is older than a minute. Each link signs one \
              browser in.</p>"
         }
+        Cause::Failed => {
+            "<p>The sign-in failed, and this link is used up. The log of the daemon says why.</p>"
+        }
     };
     let what_follows = match cause {
         Cause::OtherAddress => "",
@@ -72,13 +77,17 @@ pub(crate) fn respond(cause: Cause) -> Response {
         .replace(NONCE, &nonce)
         .replace(ABOUT_LINK, about_link)
         .replace(WHAT_FOLLOWS, what_follows);
+    let status = match cause {
+        Cause::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        Cause::NotSignedIn | Cause::OtherAddress | Cause::SpentLink => StatusCode::UNAUTHORIZED,
+    };
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; \
          connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
          form-action 'none'"
     );
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    let mut response = (StatusCode::UNAUTHORIZED, [(CONTENT_TYPE, kind)], document).into_response();
+    let mut response = (status, [(CONTENT_TYPE, kind)], document).into_response();
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }

@@ -12,6 +12,8 @@ use wire::{
     SampleImport, SearchReply, Session, Status, Usage, WorkReport,
 };
 
+use crate::token::TokenError;
+
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
 /// serves connections.
 pub trait Sources: Send + Sync + 'static {
@@ -75,6 +77,8 @@ pub trait Sources: Send + Sync + 'static {
     fn watched_by(&self, watchers: usize);
     /// Called when the number of refused bus messages has doubled.
     fn bus_refused(&self, refused: &BusRefused);
+    /// Called when a browser came with a valid link and its login could not be saved.
+    fn login_failed(&self, error: &TokenError);
 }
 
 /// The bus messages of pages that were refused.

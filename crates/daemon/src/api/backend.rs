@@ -1,6 +1,7 @@
 //! Answers the questions of the HTTP server from the parts of the daemon.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,9 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::document::{Format, Options};
 use projection::{Facts, Grouping, Hot, Turns};
-use serve::{BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources};
+use serve::{
+    BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources, TokenError,
+};
 
 use super::adapters::adapters;
 use super::documents::{Secrets, WriteError, handoff_note, write_document, write_events};
@@ -290,6 +293,11 @@ impl Sources for ApiBackend {
             target: part::HTTP,
             "{count} messages for the bus were refused; the last, of {origin}: {why}"
         );
+    }
+
+    fn login_failed(&self, error: &TokenError) {
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        tracing::error!(target: part::HTTP, "a browser could not be signed in: {error}{cause}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
@@ -43,18 +43,31 @@ pub(crate) async fn login(
     let is_navigation = sign_in::is_navigation(&headers);
     let cleared = (HeaderName::from_static("clear-site-data"), HeaderValue::from_static(CLEARED));
     let entered = app.clone();
-    let exchanging = app.query_short(move |_| {
+    let exchanging = app.query_short(move |sources| {
         let auth = entered.auth();
         let peer = peer.as_ref().map(|Extension(peer)| peer.as_ref());
         let exchanged = auth.exchange(&headers, peer, &asked.code);
+        // Only a link of the user gets here, so that strangers cannot fill the log.
+        let exchanged = exchanged.map_err(|error| {
+            sources.login_failed(&error);
+            Refusal::failed(&error)
+        })?;
         let is_in = exchanged.is_some() || auth.find_login(&headers, peer).is_some();
         is_in.then_some(exchanged).ok_or_else(Refusal::unauthorized)
     });
     match exchanging.await {
         Ok(Some(cookie)) => Ok(([(header::SET_COOKIE, cookie)], [cleared], onward).into_response()),
         Ok(None) => Ok(([cleared], onward).into_response()),
-        Err(_) if is_navigation => Ok(sign_in::respond(sign_in::Cause::SpentLink)),
-        Err(refusal) => Err(refusal),
+        Err(refusal) => match refusal.status() {
+            StatusCode::UNAUTHORIZED if is_navigation => {
+                Ok(sign_in::respond(sign_in::Cause::SpentLink))
+            }
+            StatusCode::INTERNAL_SERVER_ERROR if is_navigation => {
+                Ok(sign_in::respond(sign_in::Cause::Failed))
+            }
+            // A server that is busy has not used the link up.
+            _ => Err(refusal),
+        },
     }
 }
 

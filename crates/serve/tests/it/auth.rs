@@ -1,5 +1,6 @@
 //! A program without the token learns nothing; with it, only pages of this address may use it.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
@@ -399,6 +400,25 @@ fn login_leads_to_the_wanted_view() {
     let said = house.ask(&used, &[&page, NAVIGATION, &house.cookie()]);
     assert_eq!(said.status, 303, "{said:?}");
     assert!(!said.head.contains("set-cookie"), "{said:?}");
+}
+
+#[test]
+fn login_that_cannot_be_saved_is_reported() {
+    let house = House::open();
+    let page = format!("Host: {}", house.page());
+    // No file can take the place of a folder, as none can on a full disk.
+    fs::create_dir(house.logins()).unwrap();
+    let code = house.keys.make_code().unwrap();
+    let said = house.ask(&format!("GET /login?code={code} HTTP/1.1"), &[&page, NAVIGATION]);
+    assert_eq!(said.status, 500, "{said:?}");
+    assert!(said.body.contains("The sign-in failed"), "{said:?}");
+    assert!(!said.body.contains("used already"), "{said:?}");
+    assert!(!said.head.contains("set-cookie"), "{said:?}");
+    let failed = house.failed_logins.lock().unwrap().clone();
+    assert_eq!(failed, [format!("cannot use `{}`", house.logins().display())]);
+    fs::remove_dir(house.logins()).unwrap();
+    let cookie = house.cookie();
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &cookie]).status, 200);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
 use serve::{
     AddressLife, Board, BusRefused, DocumentKind, HttpServer, HttpServerConfig, Keys, Moved,
-    PageRequest, SessionSelector, SourceError, Sources,
+    PageRequest, SessionSelector, SourceError, Sources, TokenError,
 };
 use tempfile::TempDir;
 use tungstenite::WebSocket;
@@ -33,6 +34,8 @@ pub(crate) struct House {
     pub(crate) watchers: Arc<AtomicUsize>,
     /// What pages may not say on the bus, as the door told it.
     pub(crate) refused: Arc<Mutex<Vec<BusRefused>>>,
+    /// Why browsers could not be signed in.
+    pub(crate) failed_logins: Arc<Mutex<Vec<String>>>,
     exported: Exported,
     /// Held shut, questions for the use `by=slow` take until it is let go.
     pub(crate) slow: Arc<RwLock<()>>,
@@ -49,6 +52,7 @@ struct Made {
     journal: Journal,
     watchers: Arc<AtomicUsize>,
     refused: Arc<Mutex<Vec<BusRefused>>>,
+    failed_logins: Arc<Mutex<Vec<String>>>,
     exported: Exported,
     slow: Arc<RwLock<()>>,
     wanted: Mutex<Option<PageRequest>>,
@@ -84,6 +88,7 @@ impl House {
             folder,
             watchers: Arc::default(),
             refused: Arc::default(),
+            failed_logins: Arc::default(),
             exported: Exported::default(),
             slow: Arc::default(),
             address_life: AddressLife::Journal,
@@ -103,6 +108,7 @@ impl House {
             journal: self.journal.clone(),
             watchers: Arc::clone(&self.watchers),
             refused: Arc::clone(&self.refused),
+            failed_logins: Arc::clone(&self.failed_logins),
             exported: Arc::clone(&self.exported),
             slow: Arc::clone(&self.slow),
             wanted: Mutex::default(),
@@ -118,6 +124,11 @@ impl House {
             bus: self.folder.path().join("bus.sock"),
         });
         door.unwrap()
+    }
+
+    /// The file with the logins.
+    pub(crate) fn logins(&self) -> PathBuf {
+        self.folder.path().join("http.logins")
     }
 
     /// Closes the door and opens it again, at the same port.
@@ -540,5 +551,9 @@ impl Sources for Made {
 
     fn bus_refused(&self, refused: &BusRefused) {
         self.refused.lock().unwrap().push(refused.clone());
+    }
+
+    fn login_failed(&self, error: &TokenError) {
+        self.failed_logins.lock().unwrap().push(error.to_string());
     }
 }
