@@ -201,7 +201,7 @@ test("whoever needs a person is first, the riskiest before all, and only news ma
     };
   });
   await page.reload();
-  for (const label of ["Show a notification of the browser", "Play a sound", "Show how many in the title"]) {
+  for (const label of ["Show a notification of the browser", "Play a sound", "Show the number in the page title"]) {
     assert.equal(await page.getByLabel(label).isChecked(), false, "nothing is told until asked for");
     await page.getByLabel(label).check();
   }
@@ -281,7 +281,7 @@ test("lists are what was chosen last, and go on while something works", async ()
   await page.getByRole("link", { name: "Search in it" }).click();
   await page.locator("[data-search]:focus").waitFor();
   await page.keyboard.type("needleword");
-  await page.getByText("Nothing is like").waitFor();
+  await page.getByText("No matches for").waitFor();
   await page.getByRole("button", { name: "in one session" }).click();
   await page.locator(".hit mark", { hasText: "needleword" }).first().waitFor();
   await page.visit("/search?q=Question&days=7");

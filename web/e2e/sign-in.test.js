@@ -140,7 +140,7 @@ test("what another program stored under the address is gone when the daemon is b
 test("signing out ends every browser", async () => {
   const page = await world.page("/");
   await world.hansard("web", "--renew");
-  await page.getByText("not signed in any more").waitFor();
+  await page.getByText("no longer signed in").waitFor();
   await page.reload();
   await heading(page, "Sign in to Hansard");
   await page.context().close();
