@@ -3,13 +3,14 @@
 use clap::Args;
 use event::Time;
 use projection::FactOrigin;
+use projection::status::StatusGroup;
 use wire::{Evidence, Status};
 
 use super::status::age;
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, one_line};
-use crate::statuses::Statuses;
+use crate::statuses::{Statuses, group, why};
 use crate::world;
 
 /// Characters of a line of evidence.
@@ -54,6 +55,13 @@ fn print_status(status: &Status, now: Time, output: &mut CliOutput) -> Result<()
         age(status.since, now),
     );
     output.line(output.styled(Style::Bold, head))?;
+    if let Some(attention) = &status.attention
+        && group(status) == StatusGroup::NeedsYou
+    {
+        let (want, since) = (why(status), output.minute(attention.since));
+        let what = one_line(&attention.what, 120);
+        output.line(format!("  Needs you since {since}: {want}, {what}"))?;
+    }
     output.line(format!("  Current: {}", one_line(&summary.current, 120)))?;
     if let Some(recent) = &summary.recent {
         let by = if summary.recent_origin.as_deref() == Some(FactOrigin::Model.as_str()) {

@@ -76,6 +76,8 @@ fn session_waiting_for_approval_needs_you() {
     assert_eq!(status["pid"], std::process::id());
     assert_eq!(status["evidence"][0]["source"], "registry");
     assert_eq!(world.run(&["statusline"]).stdout, "1 needs you\n");
+    let said = world.run(&["explain", "11112222"]);
+    assert!(said.stdout.contains("\n  Needs you since "), "{said}");
     assert_eq!(status["summary"]["current"], "waits for approval, probably to run npm test");
     let prompt = status["summary"]["last_prompt"].as_str().unwrap();
     assert!(prompt.starts_with("Build it with [redacted:aws_access_key_id:"), "{prompt}");
