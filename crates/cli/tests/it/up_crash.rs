@@ -133,7 +133,9 @@ impl Heard {
 #[test]
 fn killed_daemon_repeats_only_what_it_had_not_noted() {
     const ENDS: &[&str] = &["finish", "error"];
-    let points = [KillPoint::Started, KillPoint::Saved, KillPoint::Ended, KillPoint::Forgotten];
+    use KillPoint::{Ended, Forgotten, Saved, Started};
+    // Each but the last has a daemon after it, which would be heard if it repeated an end.
+    let points = [Started, Saved, Ended, Forgotten, Saved];
     let world = empty();
     let file = world.home().join(".claude/projects/-home-dev-app/s.jsonl");
     let registry = world.home().join(format!(".claude/sessions/{}.json", std::process::id()));
