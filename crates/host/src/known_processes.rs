@@ -12,7 +12,11 @@ const HANDLES_MAX: usize = 256;
 
 /// Processes by their pids.
 #[derive(Default)]
-pub(crate) struct KnownProcesses(HashMap<u32, KnownProcess>);
+pub(crate) struct KnownProcesses {
+    known: HashMap<u32, KnownProcess>,
+    /// Those that have ended were dropped at the beginning of a look, which holds for all of it.
+    is_checked: bool,
+}
 
 /// A process, and when it started by the clock of the first look: the clock may be set since.
 struct KnownProcess {
@@ -22,25 +26,33 @@ struct KnownProcess {
 }
 
 impl KnownProcesses {
+    /// Asks for the ends of all known processes at once.
+    pub(crate) fn begin_look(&mut self) {
+        let known = self.known.iter().map(|(pid, known)| (*pid, &known.handle));
+        for pid in ProcessHandle::find_ended(known) {
+            self.known.remove(&pid);
+        }
+        self.is_checked = true;
+    }
+
     /// Looks at a process, and tells when it started. What may change while it runs, as its working
     /// directory, is that of the first look.
     pub(crate) fn inspect(&mut self, pid: u32) -> (Inspection, Option<Time>) {
-        let known = self.0.get(&pid).filter(|known| known.handle.is_running());
-        if let Some(known) = known {
-            return (Inspection::Running(known.info.clone()), known.started_at);
+        if !self.is_checked {
+            self.begin_look();
+            self.is_checked = false;
         }
-        self.0.remove(&pid);
-        if self.0.len() >= HANDLES_MAX {
-            self.0.retain(|_, known| known.handle.is_running());
+        if let Some(known) = self.known.get(&pid) {
+            return (Inspection::Running(known.info.clone()), known.started_at);
         }
         // Opened before the look: if another process has the pid by then, the handle tells the end
         // of the one before.
-        let handle = ProcessHandle::open(pid).filter(|_| self.0.len() < HANDLES_MAX);
+        let handle = ProcessHandle::open(pid).filter(|_| self.known.len() < HANDLES_MAX);
         let inspection = process_info::inspect(pid);
         let Inspection::Running(info) = &inspection else { return (inspection, None) };
         let (info, started_at) = (info.clone(), started_at(info.started));
         if let Some(handle) = handle {
-            self.0.insert(pid, KnownProcess { handle, info, started_at });
+            self.known.insert(pid, KnownProcess { handle, info, started_at });
         }
         (inspection, started_at)
     }

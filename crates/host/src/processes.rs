@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use event::{ProcessIdentity, ProcessStart, Time};
@@ -22,6 +22,9 @@ const START_SLACK_SECS: i64 = 2;
 /// The least time between two scans of all processes. A session that was written since the last one
 /// is in doubt until the next.
 const SCAN_EVERY: Duration = Duration::from_secs(1);
+
+/// The user of this program, which stays the same.
+static OWN_USER: LazyLock<u32> = LazyLock::new(|| geteuid().as_raw());
 
 /// Access to processes. [`Processes`] is the real one; tests have others.
 pub trait ProcessTable {
@@ -130,7 +133,7 @@ impl ProcessTable for Processes {
             }
             Started::Unknown => None,
         };
-        let (life, is_certain) = judge(is_same, process.uid == geteuid().as_raw());
+        let (life, is_certain) = judge(is_same, process.uid == *OWN_USER);
         // What was written down when the process was young is nearer to its start than what the
         // clock says now, which may have been set since.
         match started {
@@ -190,6 +193,7 @@ impl ProcessTable for Processes {
 
     fn begin_look(&self) {
         self.locks.take();
+        self.known.borrow_mut().begin_look();
     }
 
     fn lock_holder(&self, path: &Path) -> LockHolder {
@@ -204,7 +208,7 @@ fn read_agents(starts: &mut HashMap<ProcessKey, Option<Time>>) -> Option<AgentSc
     // Taken before the scan: a process that starts during it may be missing.
     let scanned_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let scanned_at = Time::from_nanos(i128::try_from(scanned_at.as_nanos()).ok()?);
-    let uid = geteuid().as_raw();
+    let uid = *OWN_USER;
     let mut processes = Vec::new();
     // Processes of other users are never ours.
     for line in process_info::read_command_lines(uid)? {

@@ -20,8 +20,10 @@ impl ProcessHandle {
         None
     }
 
-    pub(crate) fn is_running(&self) -> bool {
-        false
+    pub(crate) fn find_ended<'a>(
+        _handles: impl Iterator<Item = (u32, &'a ProcessHandle)>,
+    ) -> Vec<u32> {
+        Vec::new()
     }
 }
 

@@ -59,10 +59,19 @@ impl ProcessHandle {
         pidfd_open(pid, PidfdFlags::empty()).ok().map(ProcessHandle)
     }
 
-    pub(crate) fn is_running(&self) -> bool {
-        // It becomes readable with the end of the process, also before its parent has noticed.
+    /// Returns the pids of those that have ended.
+    pub(crate) fn find_ended<'a>(
+        handles: impl Iterator<Item = (u32, &'a ProcessHandle)>,
+    ) -> Vec<u32> {
+        // One becomes readable with the end of its process, also before its parent has noticed.
+        let (pids, mut polled): (Vec<u32>, Vec<PollFd<'_>>) =
+            handles.map(|(pid, handle)| (pid, PollFd::new(&handle.0, PollFlags::IN))).unzip();
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&at_once)) == Ok(0)
+        // If the system does not tell, all of them are looked at anew.
+        let is_told = poll(&mut polled, Some(&at_once)).is_ok();
+        let has_ended = |handle: &PollFd<'_>| !is_told || !handle.revents().is_empty();
+        let ended = pids.into_iter().zip(&polled).filter(|(_, handle)| has_ended(handle));
+        ended.map(|(pid, _)| pid).collect()
     }
 }
 
