@@ -331,7 +331,7 @@ fn session_that_a_new_process_opens_is_looked_at() {
     let folder = home.path().join(".copilot/session-state/s");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("inuse.7.lock"), "").unwrap();
-    assert_eq!(changed(12, Recheck::Open), [Doing::Waiting]);
+    assert_eq!(changed(9, Recheck::Open), [Doing::Waiting]);
 }
 
 #[test]
