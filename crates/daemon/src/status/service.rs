@@ -40,8 +40,8 @@ const OPEN_EVERY: Duration = Duration::from_secs(1);
 const ENDED_EVERY: Duration = Duration::from_secs(30);
 
 /// How long a scan for agents after the start of a process is put off, in times of what the last one
-/// took: on a machine where processes start all the time it takes a thousandth of a core.
-const SCAN_PAUSE_FACTOR: u32 = 1_000;
+/// took: on a machine where processes start all the time it takes half a percent of a core.
+const SCAN_PAUSE_FACTOR: u32 = 200;
 
 /// How often all sessions are listed again; those not active for a day then leave the board.
 const ALL_EVERY: Duration = Duration::from_secs(5 * 60);

@@ -9,7 +9,8 @@ use event::Time;
 use host::{HostProbe, Pairings, ProbeTarget, Processes};
 use tempfile::TempDir;
 
-const LOOKS: u32 = 200;
+/// So many that they take some ticks of the clock by which the kernel counts.
+const LOOKS: u32 = 20_000;
 const SCANS: u32 = 20;
 
 /// A process that runs until it is dropped.
