@@ -17,6 +17,7 @@ mod sessions;
 mod show;
 mod search;
 mod usage;
+mod prices;
 mod digest;
 mod dream;
 mod segment; // transcribe and describe
@@ -131,6 +132,7 @@ pub(crate) enum CliCommand {
     Show(show::ShowArgs),
     Search(search::SearchArgs),
     Usage(usage::UsageArgs),
+    Prices(prices::PricesArgs),
     Digest(digest::DigestArgs),
     #[command(hide = true)]
     Dream(dream::DreamArgs),
@@ -205,6 +207,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut CliOutput) -> CommandResult {
         CliCommand::Show(command) => command.run(global, output),
         CliCommand::Search(command) => command.run(global, output),
         CliCommand::Usage(command) => command.run(global, output),
+        CliCommand::Prices(command) => command.run(global, output),
         CliCommand::Digest(command) => command.run(global, output),
         CliCommand::Dream(command) => command.run(global, output),
         CliCommand::Transcribe(command) => command.transcribe(global, output),

@@ -214,14 +214,31 @@ pub fn summary(summary: &projection::status::StatusSummary) -> wire::StatusSumma
     }
 }
 
-pub fn usage(spending: &projection::Spending) -> wire::Usage {
+pub fn usage(spending: &projection::Spending, budgets: &[projection::BudgetUse]) -> wire::Usage {
     let rows = spending.rows().map(|row| wire::UsageRow {
         spent: spent(&row.spent),
         key: row.key,
         provider: row.provider,
         model: row.model,
     });
-    wire::Usage { rows: rows.collect(), total: spent(spending.total()) }
+    wire::Usage {
+        rows: rows.collect(),
+        total: spent(spending.total()),
+        budgets: budgets.iter().map(budget).collect(),
+    }
+}
+
+fn budget(used: &projection::BudgetUse) -> wire::Budget {
+    wire::Budget {
+        scope: used.scope.as_str(),
+        name: used.name.clone(),
+        limit: used.limit,
+        usd: used.spent,
+        basis: used.basis.as_str(),
+        percent: used.percent(),
+        exceeded: used.is_exceeded(),
+        session_id: used.session.clone(),
+    }
 }
 
 pub fn found(found: journal::SearchPage) -> wire::SearchReply {
@@ -285,9 +302,11 @@ fn tokens(tokens: &projection::TokenTotals) -> wire::TokenCounts {
 }
 
 fn spent(spent: &projection::Spent) -> wire::Spent {
+    let projection::MoneyParts { reported, computed, estimated } = spent.money.parts;
     wire::Spent {
         tokens: tokens(&spent.tokens),
         usd: spent.money.usd,
         basis: spent.basis().as_str(),
+        usd_parts: wire::MoneyParts { reported, computed, estimated },
     }
 }

@@ -16,7 +16,8 @@ mod telemetry; // what agents export with OpenTelemetry
 
 pub use documents::{Secrets, WriteError, handoff_note, write_document, write_events};
 pub use facets::facets;
-pub use listing::{Listing, ListingError, prices, spending};
+pub(crate) use listing::budget_uses_of;
+pub use listing::{Listing, ListingError, budget_uses, own_prices_path, prices, spending};
 pub use resume::{ResumeCommand, ResumeError};
 pub(crate) use service::HttpService;
 pub use service::{Keys, TokenError, keys};

@@ -251,8 +251,7 @@ impl Daemon {
         // The parts that run tasks need the supervisor.
         let guard = handle.exit_guard(CriticalPart::Chain);
         let chain = ChainThread::start(context.clone(), Arc::clone(&supervisor), guard)?;
-        let notifications = settings.notifications.clone();
-        let notifier = Notifier::start(context.clone(), Arc::clone(&supervisor), notifications)
+        let notifier = Notifier::start(context.clone(), Arc::clone(&supervisor), &settings)
             .map_err(StartDaemonError::Thread)?;
         let model_worker = ModelWorker::start(context.clone(), history_end, settings.model.clone())
             .map_err(StartDaemonError::Thread)?;
@@ -418,7 +417,7 @@ impl Subsystems {
                 // Each part takes its own section. HTTP has none here: its address changes only
                 // with a restart.
                 if let Some(notifier) = &self.notifier {
-                    notifier.reload(settings.notifications.clone());
+                    notifier.reload(&settings);
                 }
                 self.model_worker.reload(settings.model.clone());
                 self.capture.reload(settings);

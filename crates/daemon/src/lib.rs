@@ -25,7 +25,8 @@ mod delete; // deletes a session and everything stored about it
 
 pub use api::{
     Keys, Listing, ListingError, ResumeCommand, ResumeError, Secrets, TokenError, WriteError,
-    facets, handoff_note, keys, prices, spending, write_document, write_events,
+    budget_uses, facets, handoff_note, keys, own_prices_path, prices, spending, write_document,
+    write_events,
 };
 pub use chain_thread::ChainThreadError;
 pub use daemon::{Daemon, DaemonConfig, DaemonHandle, ExitError, StartDaemonError};

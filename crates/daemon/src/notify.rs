@@ -10,24 +10,32 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bus::Draft;
+use journal::SessionInfo;
+use projection::{BudgetUse, Budgets, Day, Facts};
 use serde_json::{Value, json};
 use supervise::{DaemonTask, Supervisor, fill_placeholders};
 
+use crate::api::budget_uses_of;
 use crate::context::DaemonContext;
 use crate::log::part;
 use crate::publish::{REV, compact};
+use crate::settings::Settings;
 use crate::status::BoardWatch;
 use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
 use segments::write_atomic;
+use views::load_current;
 use wire::{health_dir, percent_encode};
 
 pub(crate) use rules::NotificationSettings;
 
 /// How often the rules are applied.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the money is added up: often enough to stop in time, and too seldom to be felt.
+const ADD_UP_EVERY: Duration = Duration::from_secs(60);
 
 /// The file with the notices that were sent.
 const SENT_FILE: &str = "notified.json";
@@ -37,10 +45,24 @@ const PROGRAM_WITHIN: Duration = Duration::from_secs(30);
 
 /// The thread that looks at the statuses and sends notices.
 pub(crate) struct Notifier {
-    settings: Arc<Mutex<NotificationSettings>>,
+    settings: Arc<Mutex<NotifierSettings>>,
     /// A message wakes the thread; dropping the sender ends it.
     wake: SyncSender<()>,
     thread: JoinHandle<()>,
+}
+
+/// The parts of the settings that decide about notices.
+#[derive(Clone)]
+struct NotifierSettings {
+    notifications: NotificationSettings,
+    budgets: Budgets,
+}
+
+impl NotifierSettings {
+    fn from_settings(settings: &Settings) -> NotifierSettings {
+        let notifications = settings.notifications.clone();
+        NotifierSettings { notifications, budgets: settings.budgets().clone() }
+    }
 }
 
 /// Sends notices.
@@ -53,9 +75,9 @@ impl Notifier {
     pub(crate) fn start(
         context: DaemonContext,
         supervisor: Arc<Supervisor>,
-        settings: NotificationSettings,
+        settings: &Settings,
     ) -> io::Result<Notifier> {
-        let settings = Arc::new(Mutex::new(settings));
+        let settings = Arc::new(Mutex::new(NotifierSettings::from_settings(settings)));
         let (wake, woken) = mpsc::sync_channel(1);
         let sender = NoticeSender { context, supervisor };
         let current = Arc::clone(&settings);
@@ -65,8 +87,8 @@ impl Notifier {
     }
 
     /// Continues with other settings.
-    pub(crate) fn reload(&self, settings: NotificationSettings) {
-        *lock(&self.settings) = settings;
+    pub(crate) fn reload(&self, settings: &Settings) {
+        *lock(&self.settings) = NotifierSettings::from_settings(settings);
         // A full channel holds a wake-up already.
         let _ = self.wake.try_send(());
     }
@@ -79,12 +101,13 @@ impl Notifier {
     }
 }
 
-fn run(sender: &NoticeSender, settings: &Mutex<NotificationSettings>, woken: &Receiver<()>) {
+fn run(sender: &NoticeSender, settings: &Mutex<NotifierSettings>, woken: &Receiver<()>) {
     let mut tracker = NoticeTracker::from_sent(sender.load_sent());
     let status = &sender.context.status;
     let mut watch: Option<BoardWatch> = None;
+    let mut added_up: Option<Instant> = None;
     loop {
-        let settings = lock(settings).clone();
+        let NotifierSettings { notifications: settings, budgets } = lock(settings).clone();
         // Watched only while notifications are on: a watch costs a probe of the processes a second.
         match settings.is_wanted() {
             true => _ = watch.get_or_insert_with(|| status.watch()),
@@ -106,7 +129,12 @@ fn run(sender: &NoticeSender, settings: &Mutex<NotificationSettings>, woken: &Re
         // Sent notices are only added at the end, so a new last one means that there are any.
         let last = tracker.sent().last().cloned();
         let DaemonContext { clock, zone, .. } = &sender.context;
-        let notices = tracker.apply_rules(&activities, &settings, clock(), zone);
+        let mut notices = tracker.apply_rules(&activities, &settings, clock(), zone);
+        if added_up.is_none_or(|at| at.elapsed() >= ADD_UP_EVERY) {
+            added_up = Some(Instant::now());
+            let uses = sender.budget_uses(&budgets);
+            notices.extend(tracker.apply_budgets(&uses, &settings, clock(), zone));
+        }
         // Stored before it is sent: after a crash one notice too few is better than one sent twice.
         // Notices held back in quiet hours are stored too, and not sent later.
         if tracker.sent().last() != last.as_ref() {
@@ -122,6 +150,17 @@ impl NoticeSender {
         let path = health_dir(self.context.journal.folder()).join(SENT_FILE);
         let text = std::fs::read(path).ok();
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// What is used of the budgets today; nothing where that cannot be read.
+    fn budget_uses(&self, budgets: &Budgets) -> Vec<BudgetUse> {
+        let journal = self.context.journal.current();
+        let today = Day::from_time((self.context.clock)());
+        let facts_of = |session: &SessionInfo| load_current::<Facts>(&journal, session);
+        budget_uses_of(&journal, budgets, today, facts_of).unwrap_or_else(|error| {
+            tracing::warn!(target: part::DAEMON, "the budgets were not added up: {error}");
+            Vec::new()
+        })
     }
 
     fn store_sent(&self, tracker: &NoticeTracker) {
@@ -168,7 +207,7 @@ impl NoticeSender {
     }
 }
 
-fn lock(settings: &Mutex<NotificationSettings>) -> MutexGuard<'_, NotificationSettings> {
+fn lock(settings: &Mutex<NotifierSettings>) -> MutexGuard<'_, NotifierSettings> {
     settings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -3,13 +3,17 @@
 //! A file that cannot be parsed stops capture: to record what the user has excluded is worse than to
 //! record nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+use event::Cost;
 use ingest::{CaptureRules, RecordingPolicy, Retention};
+use projection::Budgets;
 use serde::Deserialize;
+use serde::de::{self, Deserializer};
 
 use crate::notify::NotificationSettings;
 
@@ -24,8 +28,49 @@ pub struct Settings {
     pub(crate) originals: Retention,
     pub(crate) http: HttpSettings,
     pub(crate) notifications: NotificationSettings,
+    pub(crate) budget: BudgetSettings,
     /// Absent means no model: nothing leaves this machine.
     pub(crate) model: Option<model::ModelSettings>,
+}
+
+/// The limits of spending, in dollars.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(from = "WrittenBudgets")]
+pub(crate) struct BudgetSettings(Budgets);
+
+/// The section `budget` as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenBudgets {
+    day: Option<Dollars>,
+    project: Option<Dollars>,
+    session: Option<Dollars>,
+    projects: BTreeMap<String, Dollars>,
+}
+
+/// A sum of money above zero.
+#[derive(Clone, Copy)]
+struct Dollars(Cost);
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dollars, D::Error> {
+        let number = f64::deserialize(deserializer)?;
+        let cost = number.to_string().parse().ok().filter(|cost| *cost > Cost::ZERO);
+        cost.map(Dollars).ok_or_else(|| de::Error::custom(format!("`{number}` is no limit")))
+    }
+}
+
+impl From<WrittenBudgets> for BudgetSettings {
+    fn from(written: WrittenBudgets) -> BudgetSettings {
+        let WrittenBudgets { day, project, session, projects } = written;
+        let cost = |dollars: Option<Dollars>| dollars.map(|Dollars(cost)| cost);
+        BudgetSettings(Budgets {
+            day: cost(day),
+            project: cost(project),
+            session: cost(session),
+            projects: projects.into_iter().map(|(name, Dollars(cost))| (name, cost)).collect(),
+        })
+    }
 }
 
 /// The HTTP server for pages and programs on this machine.
@@ -115,6 +160,11 @@ impl Settings {
         RecordingPolicy { capture: self.capture.clone(), originals: self.originals }
     }
 
+    /// How much may be spent.
+    pub fn budgets(&self) -> &Budgets {
+        &self.budget.0
+    }
+
     /// The settings that decide about the user's data, in words.
     pub fn switches(&self) -> Switches {
         let left_out = match self.capture.len() {
@@ -155,6 +205,8 @@ mod tests {
             ("[[capture.off]]\n", "names nothing"),
             ("[http]\nlisten = \"0.0.0.0\"\n", "from other machines"),
             ("[http]\nport = 70000\n", "line 2: "),
+            ("[budget]\nday = -1\n", "line 2: `-1` is no limit"),
+            ("[budget]\nweek = 5\n", "line 2: unknown field `week`"),
             ("[model]\nname = \"x\"\n", "missing field `kind`"),
             ("[model]\nkind = \"openai\"\nname = \" \"\n", "`model.name` is empty"),
         ] {

@@ -114,6 +114,7 @@ kinds! {
     ArtifactRecorded  "artifact.recorded"  40 Fact
     Note              "note"               41 Fact
     Unknown           "unknown"            42 Fact
+    UsageReported     "usage.reported"     43 Fact
 }
 
 impl Kind {

@@ -27,9 +27,9 @@ pub use tree::{
     ChildProgressed, ChildRequested, ChildStarted,
 };
 pub use work::{
-    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, Outcome, PromptCache,
-    Retry, StepCompleted, StepStarted, StopReason, TokenUsage, ToolCall, ToolDelta, ToolResult,
-    ToolStarted, TurnCompleted, TurnStarted, WaitResolved, WaitStarted,
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, ModelUsage, Outcome,
+    PromptCache, Retry, StepCompleted, StepStarted, StopReason, TokenUsage, ToolCall, ToolDelta,
+    ToolResult, ToolStarted, TurnCompleted, TurnStarted, UsageReported, WaitResolved, WaitStarted,
 };
 
 use serde::Serialize;
@@ -95,6 +95,7 @@ fn required(kind: &Kind) -> &'static [&'static str] {
         Kind::TurnStarted | Kind::TurnCompleted | Kind::StepStarted | Kind::StepCompleted => {
             &["agent_id"]
         }
+        Kind::UsageReported => &["agent_id", "models"],
         Kind::Retry => &["agent_id", "scope", "attempt", "error"],
         // Messages. `message_id` and `block` are what live deltas are matched with.
         Kind::UserPrompt | Kind::ContextAdded => &["content"],
@@ -144,7 +145,7 @@ macro_rules! shapes {
 
 shapes! {
     SessionStarted SessionExited StatusChanged ErrorRaised
-    TurnStarted TurnCompleted StepStarted StepCompleted Retry
+    TurnStarted TurnCompleted StepStarted StepCompleted UsageReported Retry
     UserPrompt AssistantMessage AssistantThinking AssistantDelta ContextAdded ExternalInput Handoff
     ToolCall ToolStarted ToolDelta ToolResult
     ApprovalRequested ApprovalResolved ApprovalCanceled WaitStarted WaitResolved

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use event::payload::{
-    ContextAdded, ModelWords, SessionMode, SessionStarted, SettingsChanged, StepCompleted,
-    TurnCompleted, UserPrompt,
+    ContextAdded, ModelUsage, ModelWords, SessionMode, SessionStarted, SettingsChanged,
+    StepCompleted, TurnCompleted, UsageReported, UserPrompt,
 };
 use event::{Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
@@ -21,10 +21,11 @@ use crate::excerpt;
 use crate::projection::Projection;
 use crate::ring_buffer::RingBuffer;
 use crate::title::{Title, TitleOrigin};
-use crate::tokens::Basis;
+use crate::tokens::{Basis, TokenTotals};
+use crate::tool::{Deed, deed_of_tool};
 use crate::torn::{EventNovelty, TornRecords, is_torn};
 use crate::turn_machine::{TurnOutcome, is_queued};
-use crate::usage::{RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
+use crate::usage::{ReportedUsage, RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
 
 /// Requests of which a fuller account can still replace the use. Agents amend a request while they
 /// write it; a later amendment is not counted, and its row is marked as incomplete.
@@ -168,8 +169,10 @@ impl Projection for Facts {
         // Requests take amendments themselves, so they come before the test for news.
         if event.kind == Kind::StepCompleted {
             self.count_step(event, is_own);
+        } else if event.kind == Kind::UsageReported {
+            self.take_report(event, is_own);
         } else if is_own && let Some(cost) = event.cost {
-            let key = self.usage_key(event, None, 0);
+            let key = self.usage_key(event, None, &UsageTotals::default());
             self.usage.add(key, &UsageTotals::from_cost(cost));
         }
         // An amendment may bring a title or a model that the first account did not have.
@@ -192,7 +195,7 @@ impl Projection for Facts {
 }
 
 impl Facts {
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     pub fn about(&self) -> &SessionProfile {
         &self.about
@@ -269,6 +272,9 @@ impl Facts {
                 }
                 if event.kind == Kind::ToolCall {
                     self.counts.tool_calls += own;
+                    if deed_of_tool(&answer.tool) == Deed::Delegate {
+                        self.usage.include_others();
+                    }
                     self.ending.apply(LastRecord::Called(&answer.call_id), turn_id);
                 } else {
                     self.ending.apply(LastRecord::Answered, turn_id);
@@ -352,11 +358,13 @@ impl Facts {
         {
             self.about.model = Some(limit_name(model));
         }
-        let used = UsageTotals::from_step(&step, event.cost);
-        let context = used.map_or(0, |used| used.tokens.context());
+        let mut used = UsageTotals::from_step(&step, event.cost);
         // The key has the day, model and place of this account. The row of the first one may be
         // another.
-        let key = self.usage_key(event, step.model.as_deref(), context);
+        let key = UsageKey {
+            mode: step.usage.as_ref().and_then(|usage| usage.mode.as_deref()).map(limit_name),
+            ..self.usage_key(event, step.model.as_deref(), &used.unwrap_or_default())
+        };
         let amended = event.amends();
         let known = amended.and_then(|amended| {
             self.steps.iter_mut().rfind(|known| known.first == amended || known.last == amended)
@@ -370,6 +378,12 @@ impl Facts {
                 }
                 if let Some((row, before)) = known.counted.take() {
                     self.usage.remove(row, &before);
+                    // A report has named the money of this request meanwhile.
+                    if !before.covered.is_zero()
+                        && let Some(used) = &mut used
+                    {
+                        used.cover();
+                    }
                 }
                 known.counted = used.map(|used| (self.usage.add(key, &used), used));
             }
@@ -383,6 +397,9 @@ impl Facts {
             // An inherited request is remembered, too: its amendment must not look like one of our
             // own.
             None => {
+                if !is_own {
+                    self.usage.include_others();
+                }
                 let counted = used.filter(|_| is_own);
                 let counted = counted.map(|used| (self.usage.add(key, &used), used));
                 let step = CountedRequest { first: event.id, last: event.id, counted, is_own };
@@ -391,13 +408,31 @@ impl Facts {
         }
     }
 
-    fn usage_key(&self, event: &Draft, model: Option<&str>, context: u64) -> UsageKey {
+    /// Takes the agent's own sums, by model.
+    fn take_report(&mut self, event: &Draft, is_own: bool) {
+        let report = event.readable::<UsageReported>().unwrap_or_default();
+        for ModelUsage { model, usage } in &report.models {
+            let Some(usd) = usage.cost else { continue };
+            let tokens = TokenTotals { requests: 0, ..TokenTotals::from_usage(usage) };
+            let key = self.usage_key(event, Some(model), &UsageTotals::default());
+            self.usage.add_report(key, ReportedUsage { usd, tokens }, is_own);
+            // An amendment of these requests changes their tokens and no longer their money.
+            for (row, used) in self.steps.iter_mut().filter_map(|step| step.counted.as_mut()) {
+                if self.usage.is_of_model(*row, model) {
+                    used.cover();
+                }
+            }
+        }
+    }
+
+    fn usage_key(&self, event: &Draft, model: Option<&str>, used: &UsageTotals) -> UsageKey {
         UsageKey {
             day: Day::from_time(event.created_at),
             model: model.map(limit_name).or_else(|| self.about.model.clone()),
             project: self.about.project.clone(),
             cwd: self.about.cwd.clone(),
-            context_above: context_step(context),
+            context_above: context_step(used.tokens.context()),
+            mode: None,
         }
     }
 
@@ -477,6 +512,7 @@ struct AnswerHead<'a> {
     message_id: Cow<'a, str>,
     block: u32,
     call_id: Cow<'a, str>,
+    tool: Cow<'a, str>,
 }
 
 impl AnswerHead<'_> {
@@ -489,6 +525,7 @@ impl AnswerHead<'_> {
                 "message_id" => head.message_id = field.text().unwrap_or_default(),
                 "block" => head.block = field.json.parse().unwrap_or_default(),
                 "call_id" => head.call_id = field.text().unwrap_or_default(),
+                "tool" => head.tool = field.text().unwrap_or_default(),
                 _ => {}
             }
         }

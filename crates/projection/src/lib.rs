@@ -37,7 +37,11 @@ mod usage; // what a session used
 mod tokens; // tokens of requests, and how sure a sum is
 mod risk; // how much depends on an answer
 mod price; // what models cost
+mod price_list; // prices as a file has them
+mod price_import; // prices in the forms of other projects
+mod model_name; // what names of models tell
 mod spend; // tokens and money of many sessions, grouped
+mod budget; // how much may be spent, and how much is
 mod day; // days, weeks and months
 mod redacted; // events without secrets
 mod excerpt; // parts of text that may be shown
@@ -46,6 +50,7 @@ mod ring_buffer; // the last few of something
 mod id_hash; // stand-ins for ids that are only compared
 
 pub use activity::{Activity, ActivityKind, Level, ProjectSpan, activities};
+pub use budget::{BudgetAccount, BudgetScope, BudgetUse, Budgets};
 pub use chronicle::{Chapter, Chronicle};
 pub use day::Day;
 pub use digest::{Digest, DigestFact, FactOrigin, Naming};
@@ -54,12 +59,14 @@ pub use epoch::{Epoch, EpochEnd, Epochs};
 pub use event_ref::EventRef;
 pub use facts::{ActivityCounts, Facts, SessionProfile, UnknownCount};
 pub use hot::{EventPreview, HOT_EVENTS_SEEN, Hot, HotTurn, SpokenText};
-pub use price::{BadPrices, PriceTable};
+pub use price::{AppliedPrice, PriceChange, PriceSource, PriceTable, PriceUpdate, TableCost};
+pub use price_import::{ImportedPrices, PriceForm};
+pub use price_list::{BadPrices, Price, PriceAbove, PriceList, Terms};
 pub use projection::Projection;
 pub use quality::{Quality, SessionFault};
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;
-pub use spend::{Grouping, Money, Spending, SpendingFilter, Spent, SpentRow};
+pub use spend::{Grouping, Money, MoneyParts, Spending, SpendingFilter, Spent, SpentRow};
 pub use text::{CHUNK_CHARS_MAX, CallStyle, SessionText};
 pub use title::TitleOrigin;
 pub use tokens::{Basis, TokenTotals};

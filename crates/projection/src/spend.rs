@@ -1,6 +1,6 @@
 //! Tokens and money of many sessions, grouped as people ask for them.
 //!
-//! Tokens are as sure as the provider's own numbers. Money is exact where the provider named it,
+//! Tokens are as sure as the provider's own numbers. Money is exact where the agent reported it,
 //! estimated where it comes from a table of prices, and incomplete where a model has no price or
 //! a request no numbers.
 
@@ -12,7 +12,7 @@ use crate::day::Day;
 use crate::facts::Facts;
 use crate::price::PriceTable;
 use crate::tokens::{Basis, TokenTotals};
-use crate::usage::{UsageKey, UsageTotals};
+use crate::usage::{SessionUsage, UsageKey, UsageRow, UsageTotals};
 
 /// What rows stand for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +91,18 @@ pub struct Money {
     /// What is known of it; `None` if nothing is.
     pub usd: Option<Cost>,
     pub basis: Basis,
+    pub parts: MoneyParts,
+}
+
+/// Known money by where it comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MoneyParts {
+    /// The agent or the provider named it.
+    pub reported: Cost,
+    /// Tokens times the list prices of their model.
+    pub computed: Cost,
+    /// Tokens times a price that may not be theirs, or tokens that the agent estimated.
+    pub estimated: Cost,
 }
 
 /// Tokens with what they cost.
@@ -110,28 +122,17 @@ impl Spent {
     /// What one session spent.
     pub fn from_facts(facts: &Facts, prices: &PriceTable) -> Spent {
         let mut spent = Spent::default();
-        facts
-            .usage()
-            .rows()
-            .for_each(|row| spent.add_spent(&Spent::from_row(&row.key, &row.used, prices)));
+        price_rows(facts.usage(), prices).for_each(|(_, row)| spent.add_spent(&row));
         if facts.is_untold() {
             spent.add_spent(&Spent::unknown_amount());
         }
         spent
     }
 
-    fn from_row(key: &UsageKey, used: &UsageTotals, prices: &PriceTable) -> Spent {
-        Spent {
-            tokens: used.tokens,
-            tokens_basis: used.tokens_basis(),
-            money: Money::from_usage(key, used, prices),
-        }
-    }
-
     /// An unknown amount.
     fn unknown_amount() -> Spent {
-        let money = Money { usd: None, basis: Basis::Incomplete };
-        Spent { tokens: TokenTotals::default(), tokens_basis: Basis::Incomplete, money }
+        let tokens = TokenTotals::default();
+        Spent { tokens, tokens_basis: Basis::Incomplete, money: Money::UNKNOWN }
     }
 
     fn add_spent(&mut self, other: &Spent) {
@@ -149,29 +150,46 @@ impl Default for Money {
 
 impl Money {
     /// Nothing was spent.
-    const NOTHING: Money = Money { usd: Some(Cost::ZERO), basis: Basis::Exact };
+    const NOTHING: Money = Money {
+        usd: Some(Cost::ZERO),
+        basis: Basis::Exact,
+        parts: MoneyParts { reported: Cost::ZERO, computed: Cost::ZERO, estimated: Cost::ZERO },
+    };
 
-    fn from_usage(key: &UsageKey, used: &UsageTotals, prices: &PriceTable) -> Money {
-        // Money that the provider named is exact. Zero beside unpriced requests is not a price of
-        // zero but the absence of one.
-        let told = Money {
-            usd: Some(used.told_cost)
-                .filter(|cost| used.unpriced.requests == 0 || *cost != Cost::ZERO),
-            basis: if used.untold > 0 { Basis::Incomplete } else { Basis::Exact },
-        };
-        if used.unpriced.requests == 0 {
-            return told;
+    /// It is not known what was spent.
+    const UNKNOWN: Money = Money { usd: None, basis: Basis::Incomplete, ..Money::NOTHING };
+
+    /// The money of a row: what requests named, its part of the agent's reports, and the rest by
+    /// the table.
+    fn from_usage(row: &UsageRow, reported: Cost, prices: &PriceTable) -> Money {
+        let UsageRow { key, used } = row;
+        let mut money = Money::from_reported(used.told_cost + reported);
+        if used.unpriced.requests > 0 {
+            money.add_money(&Money::from_table(key, used, prices));
         }
-        // The rest comes from the table, and a rate times a count is only an estimate.
-        let priced = match prices.cost(key.model.as_deref(), key.context_above, &used.unpriced) {
-            Some(cost) => {
-                Money { usd: Some(cost), basis: used.tokens_basis().weaker_of(Basis::Estimated) }
-            }
-            None => Money { usd: None, basis: Basis::Incomplete },
-        };
-        let mut money = told;
-        money.add_money(&priced);
+        if used.untold > 0 {
+            money.basis = Basis::Incomplete;
+        }
         money
+    }
+
+    fn from_reported(reported: Cost) -> Money {
+        let parts = MoneyParts { reported, ..MoneyParts::default() };
+        Money { usd: Some(reported), basis: Basis::Exact, parts }
+    }
+
+    /// A rate times a count is only an estimate.
+    fn from_table(key: &UsageKey, used: &UsageTotals, prices: &PriceTable) -> Money {
+        let Some(cost) = prices.cost(key.model.as_deref(), key.terms(), &used.unpriced) else {
+            return Money::UNKNOWN;
+        };
+        let basis = used.tokens_basis().weaker_of(Basis::Estimated);
+        let parts = if cost.is_estimate || used.estimated > 0 {
+            MoneyParts { estimated: cost.usd, ..MoneyParts::default() }
+        } else {
+            MoneyParts { computed: cost.usd, ..MoneyParts::default() }
+        };
+        Money { usd: Some(cost.usd), basis, parts }
     }
 
     fn add_money(&mut self, other: &Money) {
@@ -186,7 +204,27 @@ impl Money {
             (ours, theirs) => ours.or(theirs),
         };
         self.basis = self.basis.weaker_of(other.basis);
+        self.parts.reported += other.parts.reported;
+        self.parts.computed += other.parts.computed;
+        self.parts.estimated += other.parts.estimated;
     }
+}
+
+/// What each row of a session cost.
+fn price_rows<'a>(
+    usage: &'a SessionUsage,
+    prices: &PriceTable,
+) -> impl Iterator<Item = (&'a UsageKey, Spent)> {
+    let reported = usage.reported_money(prices);
+    usage.all_rows().zip(reported).filter_map(move |(row, reported)| {
+        let is_empty = row.used.is_nothing() && reported == Cost::ZERO;
+        let spent = Spent {
+            tokens: row.used.tokens,
+            tokens_basis: row.used.tokens_basis(),
+            money: Money::from_usage(row, reported, prices),
+        };
+        (!is_empty).then_some((&row.key, spent))
+    })
 }
 
 /// One row of a report. Where its parts differ in provider or model, it has none.
@@ -235,11 +273,12 @@ impl Spending {
         facts: &Facts,
         prices: &PriceTable,
     ) {
-        for usage in facts.usage().rows() {
-            let UsageKey { day, model, project, cwd, context_above: _ } = &usage.key;
+        for (key, spent) in price_rows(facts.usage(), prices) {
+            let UsageKey { day, project, cwd, .. } = key;
             if !self.within.takes_row(Some(*day), project.as_ref(), cwd.as_ref()) {
                 continue;
             }
+            let model = key.model.as_ref().map(|model| prices.model_name(model));
             let key = match self.grouping {
                 Grouping::Daily => Some(day.to_string()),
                 Grouping::Weekly => Some(day.week()),
@@ -249,21 +288,21 @@ impl Spending {
                 Grouping::Agent => Some(provider.to_owned()),
                 Grouping::Project => project.as_ref().or(cwd.as_ref()).cloned(),
             };
-            let spent = Spent::from_row(&usage.key, &usage.used, prices);
             self.add_row(key, provider, model.as_deref(), &spent);
         }
         let about = facts.about();
         // Use without a record has no day, so a filter by day does not exclude it.
         let is_meant = self.within.takes_row(None, about.project.as_ref(), about.cwd.as_ref());
         if facts.is_untold() && is_meant {
+            let model = about.model.as_ref().map(|model| prices.model_name(model));
             let key = match self.grouping {
                 Grouping::Daily | Grouping::Weekly | Grouping::Monthly => None,
                 Grouping::Session => Some(session_id.to_string()),
-                Grouping::Model => about.model.clone(),
+                Grouping::Model => model.clone(),
                 Grouping::Agent => Some(provider.to_owned()),
                 Grouping::Project => about.project.as_ref().or(about.cwd.as_ref()).cloned(),
             };
-            self.add_row(key, provider, about.model.as_deref(), &Spent::unknown_amount());
+            self.add_row(key, provider, model.as_deref(), &Spent::unknown_amount());
         }
     }
 

@@ -67,9 +67,32 @@ impl TokenTotals {
         }
     }
 
+    /// Whether no tokens were used, in however many requests.
+    pub fn is_empty(&self) -> bool {
+        *self == TokenTotals { requests: self.requests, ..TokenTotals::default() }
+    }
+
     /// All that the model was given to read.
     pub fn context(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
+    }
+
+    /// Takes from both what both have, and returns it. The requests go with their last tokens.
+    pub(crate) fn take_common(&mut self, other: &mut TokenTotals) -> TokenTotals {
+        let mut common = *self;
+        common.combine(other, u64::min);
+        common.requests = 0;
+        common.cache_creation_1h = common.cache_creation_1h.min(common.cache_creation);
+        *self -= common;
+        *other -= common;
+        if self.is_empty() && !common.is_empty() {
+            common.requests = std::mem::take(&mut self.requests);
+        }
+        common
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        *self == TokenTotals::default()
     }
 
     fn combine(&mut self, other: &TokenTotals, combine: fn(u64, u64) -> u64) {

@@ -201,7 +201,7 @@ pub(crate) fn whole_command(input: &Raw) -> Option<String> {
 }
 
 /// What a tool of this name does.
-fn deed_of_tool(tool: &str) -> Deed {
+pub(crate) fn deed_of_tool(tool: &str) -> Deed {
     // Agents that share a tool disagree about the case of its name: `Read`, `read`.
     let name = tool.trim().to_lowercase();
     // Goose names the extension before the tool; the tools of other servers are their own.

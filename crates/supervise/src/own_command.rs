@@ -89,6 +89,9 @@ pub const OWN_COMMANDS: &[OwnCommand] = &[
         ],
     ),
     open("usage", &["--provider", "--project", "--since", "--until"]),
+    personal("prices"),
+    open("prices list", &["--all"]),
+    personal("prices update"),
     open("digest", &["--project"]),
     open(
         "dream",

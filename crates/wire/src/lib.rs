@@ -42,5 +42,5 @@ pub use sample::SampleImport;
 pub use search::{Hit, SearchReply};
 pub use session::{Files, Session, SessionCounts, SessionMessage, TokenCounts, Turn};
 pub use status::{Attention, Evidence, Overruled, Status, StatusChange, StatusSummary};
-pub use usage::{Spent, Usage, UsageRow};
+pub use usage::{Budget, MoneyParts, Spent, Usage, UsageRow};
 pub use work::{Effort, FaultKind, WorkGroup, WorkReport};

@@ -541,6 +541,24 @@ export interface components {
              */
             seconds_left?: number | null;
         };
+        /** @description A limit of `[budget]` in the settings, and what is used of it. */
+        Budget: {
+            /** @description `exact`, `estimated` or `incomplete`. */
+            basis: string;
+            exceeded: boolean;
+            /** Format: double */
+            limit: number;
+            /** @description The day in UTC, the project or the session. */
+            name: string;
+            /** Format: int64 */
+            percent: number;
+            /** @description `day`, `project` or `session`. */
+            scope: string;
+            /** @description The session that spent most of it. */
+            session_id?: string | null;
+            /** Format: double */
+            usd: number;
+        };
         /** @description A status a session had. */
         Change: {
             /** Format: date-time */
@@ -800,6 +818,24 @@ export interface components {
              * @description Questions that wait.
              */
             waiting: number;
+        };
+        /** @description Known money by where it comes from; the parts add up to `usd`. */
+        MoneyParts: {
+            /**
+             * Format: double
+             * @description Tokens times the list prices of their model.
+             */
+            computed: number;
+            /**
+             * Format: double
+             * @description Tokens times the price of another model of the family, or tokens that the agent estimated.
+             */
+            estimated: number;
+            /**
+             * Format: double
+             * @description The agent named it.
+             */
+            reported: number;
         };
         /** @description A sign that contradicts the verdict. */
         Overruled: components["schemas"]["Evidence"] & {
@@ -1084,6 +1120,7 @@ export interface components {
             basis: string;
             /** Format: double */
             usd?: number | null;
+            usd_parts: components["schemas"]["MoneyParts"];
         };
         /** @description A verdict with its evidence. */
         Status: {
@@ -1195,6 +1232,8 @@ export interface components {
             version?: string | null;
         };
         Usage: {
+            /** @description The limits of today: that of the day, and those of projects and sessions from 80 % on. */
+            budgets: components["schemas"]["Budget"][];
             rows: components["schemas"]["UsageRow"][];
             total: components["schemas"]["Spent"];
         };

@@ -15,6 +15,7 @@ export type Approval = Schemas["Approval"];
 export type Found = Schemas["Found"];
 export type Hit = Schemas["Hit"];
 export type Usage = Schemas["Usage"];
+export type Budget = Schemas["Budget"];
 export type UsageRow = Schemas["UsageRow"];
 export type Facets = Schemas["Facets"];
 export type Adapter = Schemas["Adapter"];

@@ -3,7 +3,7 @@
 import { money } from "../text/format";
 
 const BASES: Record<string, { mark: string; words: string }> = {
-  exact: { mark: "", words: "exact: reported by the agent" },
+  exact: { mark: "", words: "reported by the agent" },
   estimated: { mark: "≈", words: "estimated: tokens times list prices" },
   incomplete: { mark: "≥", words: "incomplete: some tokens have no known price" },
 };
@@ -32,4 +32,15 @@ export function Money({ usd, basis }: { usd: number | null | undefined; basis: s
 
 export function basisWords(basis: string): string {
   return BASES[basis]?.words ?? basis;
+}
+
+/** Where money comes from, the largest part first: "$1.20 reported · $0.40 at list prices". */
+export function partsWords(parts: { reported: number; computed: number; estimated: number }): string {
+  const named: Array<[number, string]> = [
+    [parts.reported, "reported by the agent"],
+    [parts.computed, "at list prices"],
+    [parts.estimated, "at the price of a similar model"],
+  ];
+  const some = named.filter(([usd]) => usd > 0).sort(([one], [other]) => other - one);
+  return some.map(([usd, words]) => `${money(usd)} ${words}`).join(" · ");
 }

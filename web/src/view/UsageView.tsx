@@ -1,10 +1,10 @@
 // Tokens and money: by day as a chart, by model, project and agent as tables, each with its basis.
 
 import { useMemo } from "preact/hooks";
-import type { Usage, UsageRow } from "../contract/types";
+import type { Budget, Usage, UsageRow } from "../contract/types";
 import { Empty, Failure, useAsked } from "../parts/Asked";
 import { BarChart } from "../parts/BarChart";
-import { basisWords, Money } from "../parts/Money";
+import { basisWords, Money, partsWords } from "../parts/Money";
 import { useRounds } from "../parts/rounds";
 import { Figure, SpanFilters, useSpan } from "../parts/Span";
 import { ask } from "../state/ask";
@@ -52,7 +52,7 @@ export function UsageView() {
       {error && <Failure error={error} />}
       {total && (
         <dl class="figures">
-          <Figure name="Money" about={basisWords(total.basis)}>
+          <Figure name="Money" about={partsWords(total.usd_parts) || basisWords(total.basis)}>
             <Money usd={total.usd} basis={total.basis} />
           </Figure>
           <Figure name="Output" about={`tokens, ${short(total.reasoning)} of them reasoning`}>
@@ -69,6 +69,7 @@ export function UsageView() {
           </Figure>
         </dl>
       )}
+      {daily.value && daily.value.budgets.length > 0 && <Budgets budgets={daily.value.budgets} />}
       {daily.value && daily.value.rows.length > 0 && (
         <section class="panel">
           <h2>By day</h2>
@@ -94,8 +95,36 @@ export function UsageView() {
         )}
       </div>
       <p class="minor basis-note">
-        <strong>exact</strong> comes from the agent, <strong>≈ estimated</strong> is tokens times list prices, <strong>≥ incomplete</strong> has parts whose price is not known. Each request counts once, however often it is written down.
+        Money without a mark was reported by the agent, <strong>≈</strong> is tokens times list prices, <strong>≥</strong> has parts whose price is not known. Each request counts once, however often it is written down.
       </p>
+    </section>
+  );
+}
+
+/** Limits of the settings and what is used of them today. */
+function Budgets({ budgets }: { budgets: Budget[] }) {
+  const names: Record<string, (name: string) => string> = {
+    day: () => "Today",
+    project: (name) => `Today in ${projectName(name)}`,
+    session: (name) => `Session ${name}`,
+  };
+  return (
+    <section class="panel">
+      <h2>Budgets</h2>
+      <ul class="budgets">
+        {budgets.map((budget) => (
+          <li key={`${budget.scope} ${budget.name}`} class={budget.exceeded ? "exceeded" : ""}>
+            <span class="budget-name" title={budget.name}>
+              {names[budget.scope]?.(budget.name) ?? budget.name}
+            </span>
+            <meter min={0} max={100} value={Math.min(budget.percent, 100)} aria-label={`${budget.percent} % used`} />
+            <span class="budget-sum">
+              <Money usd={budget.usd} basis={budget.basis} /> of {money(budget.limit)}
+              {budget.exceeded && <strong> · over budget</strong>}
+            </span>
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }
@@ -145,7 +174,9 @@ function Table({ title, rows, name, about, onChoose }: { title: string; rows: Us
                 <td>{count(row.requests)}</td>
                 <td>{short(row.output)}</td>
                 <td>
-                  <Money usd={row.usd} basis={row.basis} />
+                  <span title={partsWords(row.usd_parts)}>
+                    <Money usd={row.usd} basis={row.basis} />
+                  </span>
                 </td>
               </tr>
             ))}

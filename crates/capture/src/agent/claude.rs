@@ -14,6 +14,7 @@ mod meaning; // calls that are more than calls
 mod result; // what tools give back
 mod attachment; // what is put in front of the model
 mod state; // settings and marks between the talk
+mod cost_state; // what the agent says a session has cost
 mod hooks; // what its hooks say
 
 use std::path::Path;
@@ -153,6 +154,9 @@ struct ClaudeState {
     /// The agent was closed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_left: bool,
+    /// A hash of the sums that were told last: the agent writes them again and again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_report: Option<String>,
     /// A person named the session; what the agent would call it does not count any more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     has_own_title: bool,
@@ -242,10 +246,12 @@ impl ClaudeTranscript {
                     url,
                 );
             }
-            // Sums of what the answers say one by one, written when the agent is closed.
+            // Written when the agent is closed.
             "cost-state" => {
                 self.state.is_left = true;
-                builder.count_silent();
+                // The sums have requests in them that are held back, so those go first.
+                self.flush_held(builder);
+                cost_state::add_report(line, &mut self.state.last_report, builder)?;
             }
             kind if SILENT.contains(&kind) => builder.count_silent(),
             kind => {

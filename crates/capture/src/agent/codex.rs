@@ -15,7 +15,7 @@ mod telemetry; // what it exports
 
 use std::path::Path;
 
-use event::payload::{SessionMode, StepCompleted};
+use event::payload::{SessionMode, StepCompleted, TokenUsage};
 use event::{Draft, Time, json};
 use serde_json::value::RawValue;
 
@@ -297,7 +297,8 @@ impl Rollout {
             Some(response) => self.state.turn_identity("usage", response),
             None => self.state.identity(builder, "usage"),
         };
-        add_step_usage(identity, at, record.response_id, &record.usage, builder);
+        let mode = self.state.mode.clone();
+        add_step_usage(identity, at, record.response_id, &record.usage, mode, builder);
         Ok(CodexOutcome::Added)
     }
 }
@@ -313,11 +314,12 @@ fn add_step_usage<'a>(
     at: Option<Time>,
     response_id: Option<String>,
     tokens: &CodexTokens,
+    mode: Option<String>,
     builder: &'a mut EventBuilder<'_>,
 ) -> &'a mut Draft {
     // Usage names no model: it is the one that the last `turn_context` set.
     let model = builder.known_settings().model.clone();
-    let usage = Some(tokens.token_usage());
+    let usage = Some(TokenUsage { mode, ..tokens.token_usage() });
     let step = StepCompleted { model, response_id, usage, ..StepCompleted::default() };
     builder.add_event(identity, at, &step)
 }

@@ -114,6 +114,58 @@ fn result(id: &str, output: &str) -> String {
 }
 
 #[test]
+fn a_mode_with_its_own_price_is_told() {
+    let with_usage = |uuid: &str, parent: &str, message: &str, more: &str| {
+        let said = model(uuid, 1, message, "\"end_turn\"", 2, &text("done"));
+        let said = said.replace("\"parentUuid\":null", &format!("\"parentUuid\":{parent}"));
+        said.replace("\"output_tokens\":2", &format!("\"output_tokens\":2,{more}"))
+    };
+    let sink = check_lines(
+        &[
+            &with_usage("a1", "null", "m1", r#""service_tier":"batch","speed":"standard""#),
+            &with_usage("a2", "\"a1\"", "m2", r#""service_tier":"standard","speed":"fast""#),
+            &with_usage("a3", "\"a2\"", "m3", r#""service_tier":"standard","speed":null"#),
+        ],
+        expect![[r#"
+            == claude:s
+            1 session.started {"agent":"claude","model":"opus"}
+            2 assistant.message done
+            3 step.completed {"agent_id":"","model":"opus","response_id":"m1","usage":{"input_tokens":3,"output_tokens":2,"mode":"batch"}}
+            4 assistant.message done
+            5 step.completed {"agent_id":"","model":"opus","response_id":"m2","usage":{"input_tokens":3,"output_tokens":2,"mode":"fast"}}
+            6 assistant.message done
+            7 step.completed {"agent_id":"","model":"opus","response_id":"m3","usage":{"input_tokens":3,"output_tokens":2}}
+        "#]],
+    );
+    assert_eq!(sink.events().count(), 7);
+}
+
+#[test]
+fn sums_of_the_agent_are_told_once() {
+    let state = |cost: &str, is_partly_unknown: bool| {
+        format!(
+            "{{\"type\":\"cost-state\",\"sessionId\":\"s\",\"modelUsage\":{{\"opus\":{{\"inputTokens\":3,\"costUSD\":{cost}}}}},\"hasUnknownModelCost\":{is_partly_unknown}}}\n"
+        )
+    };
+    let sink = check_lines(
+        &[
+            &user("u1", "", 0, r#""go""#, ""),
+            &state("0.5", false),
+            &state("0.5", false),
+            &state("0.25", true),
+            "{\"type\":\"cost-state\",\"modelUsage\":{}}\n",
+        ],
+        expect![[r#"
+            == claude:s
+            1 session.started {"agent":"claude"}
+            2 user.prompt go
+            3 usage.reported {"agent_id":"","models":[{"model":"opus","usage":{"input_tokens":3,"cost":0.5}}]}
+        "#]],
+    );
+    assert_eq!(sink.sightings, 0);
+}
+
+#[test]
 fn growing_usage_is_amended() {
     let sink = check_lines(
         &[

@@ -344,6 +344,36 @@ fn usage_is_counted_once_in_either_form() {
 }
 
 #[test]
+fn the_tier_of_a_thread_is_the_mode_of_its_requests() {
+    let settings = |tier: &str| {
+        format!(
+            r#"event_msg {{"type":"thread_settings_applied","thread_settings":{{"service_tier":{tier}}}}}"#
+        )
+    };
+    let count = |total: u64| {
+        format!(
+            r#"event_msg {{"type":"token_count","info":{{"total_token_usage":{{"total_tokens":{total}}},"last_token_usage":{{"input_tokens":12,"output_tokens":3,"total_tokens":15}}}}}}"#
+        )
+    };
+    check_lines(
+        &[
+            r#"event_msg {"type":"task_started","turn_id":"t1"}"#,
+            &settings("\"priority\""),
+            &count(15),
+            &settings("\"default\""),
+            &count(30),
+        ],
+        expect![[r#"
+            == codex:00000000-0000-0000-0000-00000000000a
+            1 session.started {"agent":"codex"}
+            2 turn.started {"agent_id":""}
+            3 step.completed {"agent_id":"","usage":{"input_tokens":12,"output_tokens":3,"cache_read_tokens":0,"reasoning_tokens":0,"mode":"priority"}}
+            4 step.completed {"agent_id":"","usage":{"input_tokens":12,"output_tokens":3,"cache_read_tokens":0,"reasoning_tokens":0}}
+        "#]],
+    );
+}
+
+#[test]
 fn turns_that_are_taken_back_leave_a_mark() {
     check_lines(
         &[
@@ -509,7 +539,7 @@ fn unparsed_records_are_kept() {
             4 unknown {"raw":{"timestamp":"2026-11-15T10:00:03.000Z","ordinal":3,"type":"event_msg","payload":{"type":"item_completed","item":{"type":"FutureItem"}}},"record_type":"item_completed FutureItem"}
             5 unknown {"raw":{"timestamp":"2026-11-15T10:00:04.000Z","ordinal":4,"type":"response_item","payload":{"type":"future_item"}},"record_type":"future_item"}
             6 unknown {"raw":{"timestamp":"2026-11-15T10:00:05.000Z","ordinal":5,"type":"response_item","payload":{"type":"message","role":7}},"record_type":"response_item","error":"invalid type: integer `7`, expected a string at line 1 column 26"}
-            7 unknown {"raw":{"timestamp":"2026-11-15T10:00:06.000Z","ordinal":6,"type":"turn_context","payload":[]},"record_type":"turn_context","error":"invalid length 0, expected struct TurnContext with 4 elements at line 1 column 2"}
+            7 unknown {"raw":{"timestamp":"2026-11-15T10:00:06.000Z","ordinal":6,"type":"turn_context","payload":[]},"record_type":"turn_context","error":"invalid length 0, expected struct TurnContext with 5 elements at line 1 column 2"}
             8 unknown {"raw":{"timestamp":"2026-11-15T10:00:07.000Z","ordinal":7,"type":"session_meta","payload":3},"record_type":"session_meta","error":"invalid type: integer `3`, expected struct Meta at line 1 column 1"}
             9 unknown {"raw":{"timestamp":"2026-11-15T10:00:08.000Z","ordinal":8,"type":"event_msg","payload":null},"record_type":"event_msg"}
         "#]],

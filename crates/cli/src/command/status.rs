@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use wire::Status;
 
 use super::ingest::on_signal;
+use super::usage::{budget_line, today_budgets};
 use super::{CommandResult, Completion, Global};
 use crate::columns::{pad_to, text_width};
 use crate::error::CliError;
@@ -68,6 +69,9 @@ impl StatusArgs {
                 lines.iter().try_for_each(|line| output.line(line))?;
             }
             tell_behind(&listed, output);
+            for used in today_budgets(&journal, output)?.iter().filter(|used| used.is_exceeded()) {
+                output.warn(budget_line(used));
+            }
             // On stderr and last, so that it is not lost above a long list.
             if let Some(condition) = condition(&journal) {
                 output.warn(condition);

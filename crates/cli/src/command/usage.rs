@@ -2,15 +2,15 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use daemon::{answers, spending};
-use event::SessionId;
+use daemon::{Settings, answers, budget_uses, spending};
+use event::{Cost, SessionId};
 use journal::{Journal, ReadError};
-use projection::{Grouping, Spending, Spent};
+use projection::{Basis, BudgetScope, BudgetUse, Day, Grouping, Spending, Spent};
 
 use super::session_filter::{SessionFilterArgs, nothing_listed};
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
-use crate::output::{CliOutput, Style, format_count, format_money, one_line};
+use crate::output::{CliOutput, Style, escape_controls, format_count, format_money, one_line};
 use crate::world;
 
 /// Show tokens and cost by day, month, session, model or project.
@@ -38,20 +38,52 @@ impl UsageArgs {
             output.note(nothing_listed(&self.which, "tokens"));
             return Ok(Completion::Success);
         }
-        print_spending(&journal, &spending, self.by, output)?;
+        let budgets = today_budgets(&journal, output)?;
+        print_spending(&journal, &spending, &budgets, self.by, output)?;
         output.flush()?;
         Ok(Completion::Success)
     }
 }
 
+/// What is used of the budgets today. Settings that cannot be read are only warned of.
+pub(super) fn today_budgets(
+    journal: &Journal,
+    output: &mut CliOutput,
+) -> Result<Vec<BudgetUse>, CliError> {
+    let Some(folder) = journal.dir() else { return Ok(Vec::new()) };
+    match Settings::load(folder) {
+        Ok(settings) => Ok(budget_uses(journal, settings.budgets(), Day::from_time(world::now()))?),
+        Err(error) => {
+            output.warn(format!(
+                "the budgets are not known: {}",
+                escape_controls(&error.to_string())
+            ));
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// A budget in words.
+pub(super) fn budget_line(used: &BudgetUse) -> String {
+    let scope = match used.scope {
+        BudgetScope::Day => "today".to_owned(),
+        BudgetScope::Project => format!("today in {}", one_line(&used.name, 40)),
+        BudgetScope::Session => format!("session {}", one_line(&used.name, 40)),
+    };
+    let (spent, limit) = (format_money(Some(used.spent)), format_money(Some(used.limit)));
+    let over = if used.is_exceeded() { ", over budget" } else { "" };
+    format!("budget, {scope}: {spent} of {limit} ({} %{over})", used.percent())
+}
+
 fn print_spending(
     journal: &Journal,
     spending: &Spending,
+    budgets: &[BudgetUse],
     by: Grouping,
     output: &mut CliOutput,
 ) -> Result<(), CliError> {
     if output.json() {
-        return output.json_line(&answers::usage(spending));
+        return output.json_line(&answers::usage(spending, budgets));
     }
     let head = format!(
         "{:<34} {:>8} {:>12} {:>12} {:>14} {:>14} {:>12}",
@@ -69,19 +101,26 @@ fn print_spending(
         output.line(spent_line(&short, &row.spent))?;
     }
     output.line(output.styled(Style::Bold, spent_line("total", spending.total())))?;
+    for used in budgets {
+        output.line(budget_line(used))?;
+    }
     // Before the note, which goes to stderr.
     output.flush()?;
-    output.note("~ is estimated from list prices, ? is incomplete: some tokens have no price");
+    output.note(
+        "no mark: reported by the agent; ~ list prices; * partly the price of a similar model; \
+         ? incomplete: some tokens have no price",
+    );
     Ok(())
 }
 
 fn spent_line(key: &str, spent: &Spent) -> String {
     let tokens = &spent.tokens;
     // A mark besides the number: an estimate must not be read as a bill.
-    let mark = match spent.basis().as_str() {
-        "exact" => ' ',
-        "estimated" => '~',
-        _ => '?',
+    let mark = match spent.basis() {
+        Basis::Exact => ' ',
+        Basis::Estimated if spent.money.parts.estimated > Cost::ZERO => '*',
+        Basis::Estimated => '~',
+        Basis::Incomplete => '?',
     };
     format!(
         "{:<34} {:>8} {:>12} {:>12} {:>14} {:>14} {mark}{:>11}",

@@ -7,6 +7,7 @@ mod closed_pipe; // a reader that has seen enough
 mod counts; // the same numbers everywhere
 mod tour; // the transcript in docs/tour.md
 mod refusals; // errors and exit codes
+mod prices; // what models cost
 mod hostile; // text that wants to command the terminal
 mod totals; // what is counted, by us and by the generator of transcripts
 mod writer; // agents at work

@@ -11,7 +11,7 @@ use capture::{Environment, OtlpEncoding, OtlpSignal};
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::document::{Format, Options};
-use projection::{Facts, Grouping, Hot, Turns};
+use projection::{Day, Facts, Grouping, Hot, Turns};
 use serve::{
     BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources, TokenError,
 };
@@ -21,7 +21,7 @@ use super::documents::{Secrets, WriteError, handoff_note, write_document, write_
 use super::facets::facets;
 use super::family::family;
 use super::feed::{FeedCursor, feed};
-use super::listing::{Listing, ListingError, prices, spending_of, without_source};
+use super::listing::{Listing, ListingError, budget_uses_of, prices, spending_of, without_source};
 use super::pictures::picture;
 use super::preferences::PreferenceFile;
 use super::resume::ResumeCommand;
@@ -32,6 +32,7 @@ use crate::health::{Condition, Health};
 use crate::journal_handle::JournalHandle;
 use crate::log::part;
 use crate::record_import::import_sample;
+use crate::settings::Settings;
 use crate::status::{ApprovalFilter, BoardWatch, StatusService, approvals};
 use session::Imported;
 use views::ViewCache;
@@ -175,7 +176,11 @@ impl Sources for ApiBackend {
         let facts_of = |session: &SessionInfo| self.facts.get(&journal, session);
         let spending = spending_of(&journal, &filter(which), grouping, facts_of);
         let spending = spending.map_err(listing_error)?;
-        Ok(answers::usage(&spending))
+        // Settings that cannot be read are told elsewhere; what was used is shown all the same.
+        let settings = journal.dir().and_then(|dir| Settings::load(dir).ok()).unwrap_or_default();
+        let today = Day::from_time((self.clock)());
+        let uses = budget_uses_of(&journal, settings.budgets(), today, facts_of);
+        Ok(answers::usage(&spending, &uses.map_err(listing_error)?))
     }
 
     fn feed(&self, wanted: &PageRequest) -> Result<wire::Page<wire::Happening>, SourceError> {

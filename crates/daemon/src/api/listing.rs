@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use event::SessionId;
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
-use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, SpendingFilter};
+use projection::{
+    BadPrices, BudgetAccount, BudgetUse, Budgets, Day, Facts, Grouping, PriceList, PriceTable,
+    Spending, SpendingFilter,
+};
 
 use crate::answers;
 use views::{SavedViews, ViewCache, load_current};
@@ -146,16 +149,55 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
     }
 }
 
-/// The prices of models: the user's table if the journal has one, else the shipped one.
-pub fn prices(journal: &Journal) -> Result<PriceTable, ListingError> {
-    let Some(path) = journal.dir().map(|dir| dir.join("prices.json")) else {
-        return Ok(PriceTable::shipped());
-    };
-    match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            PriceTable::parse(&text).map_err(|source| ListingError::BadPrices { path, source })
+/// What is used of the budgets on a day, in UTC as in `spending`.
+pub fn budget_uses(
+    journal: &Journal,
+    budgets: &Budgets,
+    day: Day,
+) -> Result<Vec<BudgetUse>, ListingError> {
+    budget_uses_of(journal, budgets, day, |session| load_current::<Facts>(journal, session))
+}
+
+/// As `budget_uses`, with the facts from a function of the caller.
+pub(crate) fn budget_uses_of<F: Borrow<Facts>>(
+    journal: &Journal,
+    budgets: &Budgets,
+    day: Day,
+    mut facts_of: impl FnMut(&SessionInfo) -> Result<F, ReadError>,
+) -> Result<Vec<BudgetUse>, ListingError> {
+    if budgets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let prices = prices(journal)?;
+    let mut account = BudgetAccount::new(budgets, day);
+    let filter = SessionFilter { active_since: Some(day.begin()), ..SessionFilter::default() };
+    let mut after = None;
+    loop {
+        let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
+        for session in &page.items {
+            let facts = facts_of(session)?;
+            account.add_session(&session.id, &session.provider, facts.borrow(), &prices);
         }
+        after = page.next;
+        if after.is_none() {
+            return Ok(account.uses());
+        }
+    }
+}
+
+/// The prices of models: the user's own list if the journal has one, above the shipped one.
+pub fn prices(journal: &Journal) -> Result<PriceTable, ListingError> {
+    let Some(path) = own_prices_path(journal) else { return Ok(PriceTable::shipped()) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => PriceList::parse(&text)
+            .map(PriceTable::with_own)
+            .map_err(|source| ListingError::BadPrices { path, source }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(PriceTable::shipped()),
         Err(source) => Err(ListingError::PricesUnreadable { path, source }),
     }
+}
+
+/// Where the user's own prices lie; `None` for a journal in memory.
+pub fn own_prices_path(journal: &Journal) -> Option<PathBuf> {
+    journal.dir().map(|dir| dir.join("prices.json"))
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use event::{SessionId, Time};
+use projection::{BudgetScope, BudgetUse, Day};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
@@ -48,12 +49,15 @@ enum NotifyWhen {
     NeedsYou,
     /// A turn that took so long has ended.
     TurnEnded,
+    /// A limit of the section `budget` is reached; `seconds` does not matter.
+    OverBudget,
 }
 
 /// The default rules.
-const DEFAULT_RULES: [NotifyRule; 2] = [
+const DEFAULT_RULES: [NotifyRule; 3] = [
     NotifyRule { when: NotifyWhen::NeedsYou, seconds: 20, project: None },
     NotifyRule { when: NotifyWhen::TurnEnded, seconds: 5 * 60, project: None },
+    NotifyRule { when: NotifyWhen::OverBudget, seconds: 0, project: None },
 ];
 
 /// Minutes of the day, from one to another; over midnight if the end comes first.
@@ -93,6 +97,10 @@ impl NotificationSettings {
     /// Whether any notification is turned on.
     pub(crate) fn is_wanted(&self) -> bool {
         self.desktop || self.command.is_some()
+    }
+
+    fn is_quiet(&self, now: Time, zone: &Zone) -> bool {
+        self.quiet.is_some_and(|quiet| quiet.contains(minute_of_day(now, zone)))
     }
 
     fn rules(&self) -> &[NotifyRule] {
@@ -197,6 +205,7 @@ impl NoticeTracker {
                         let long = ran_since.filter(|since| lasted(*since, activity.since));
                         long.map(|since| ("turn", since))
                     }
+                    NotifyWhen::OverBudget => None,
                 };
                 if let Some(cause) = cause
                     // Marked also in quiet hours: otherwise all causes of the night would be sent
@@ -211,7 +220,53 @@ impl NoticeTracker {
         // Sessions that left the list would stay in memory for ever.
         self.running.retain(|id, _| is_there(id));
         // Not postponed: after the quiet hours a notice would be old.
-        if wanted.quiet.is_some_and(|quiet| quiet.contains(minute_of_day(now, zone))) {
+        if wanted.is_quiet(now, zone) {
+            due.clear();
+        }
+        due
+    }
+
+    /// Returns a notice for each budget that is used up, once a day, or once for a session.
+    pub(super) fn apply_budgets(
+        &mut self,
+        uses: &[BudgetUse],
+        wanted: &NotificationSettings,
+        now: Time,
+        zone: &Zone,
+    ) -> Vec<SessionNotice> {
+        let mut due = Vec::new();
+        let is_wanted = |used: &&BudgetUse| {
+            let fits =
+                |project: &String| used.scope == BudgetScope::Project && used.name == *project;
+            let mut rules = wanted.rules().iter();
+            used.is_exceeded()
+                && rules.any(|rule| {
+                    rule.when == NotifyWhen::OverBudget && rule.project.as_ref().is_none_or(fits)
+                })
+        };
+        for used in uses.iter().filter(is_wanted) {
+            let Some(session) = &used.session else { continue };
+            // A session has one limit for its whole life; the others begin anew with each day.
+            let since = match used.scope {
+                BudgetScope::Session => Time::from_nanos(0),
+                BudgetScope::Day | BudgetScope::Project => Day::from_time(now).begin(),
+            };
+            let what = format!("{} {}", used.scope.as_str(), used.name);
+            let is_same =
+                |told: &SentNotice| told.when == NotifyWhen::OverBudget && told.what == what;
+            let place = self.sent.iter().position(is_same);
+            if place.is_some_and(|place| self.sent[place].since == since) {
+                continue;
+            }
+            if let Some(place) = place.or((self.sent.len() >= SENT_MAX).then_some(0)) {
+                self.sent.remove(place);
+            }
+            let (when, session) = (NotifyWhen::OverBudget, session.clone());
+            self.sent.push(SentNotice { when, session: session.clone(), what, since, at: now });
+            due.push(budget_notice(used, session));
+        }
+        // Not postponed, as with the rules above.
+        if wanted.is_quiet(now, zone) {
             due.clear();
         }
         due
@@ -251,12 +306,28 @@ fn notice(when: NotifyWhen, activity: &SessionActivity) -> SessionNotice {
     let head = match when {
         NotifyWhen::NeedsYou => "Needs you",
         NotifyWhen::TurnEnded => "Done",
+        NotifyWhen::OverBudget => "Over budget",
     };
     SessionNotice {
         session: activity.session.clone(),
         title: format!("{head}: {}", activity.title),
         message: activity.current.clone(),
         project: activity.project.clone(),
+    }
+}
+
+fn budget_notice(used: &BudgetUse, session: SessionId) -> SessionNotice {
+    let dollars = |cost: event::Cost| format!("${:.2}", cost.nanos() as f64 / 1e9);
+    let (scope, project) = match used.scope {
+        BudgetScope::Day => ("today".to_owned(), None),
+        BudgetScope::Project => (format!("today in {}", used.name), Some(used.name.clone())),
+        BudgetScope::Session => ("this session".to_owned(), None),
+    };
+    SessionNotice {
+        session,
+        title: format!("Over budget: {scope}"),
+        message: format!("{} of {} are spent", dollars(used.spent), dollars(used.limit)),
+        project,
     }
 }
 
@@ -384,6 +455,33 @@ mod tests {
         // The story is told at eight in the morning.
         assert_eq!(told("quiet = \"07:30-09:00\"", &[("asks", 0)], 60), [""; 0]);
         assert_eq!(told("quiet = \"09:00-07:30\"", &[("asks", 0)], 60).len(), 1);
+    }
+
+    #[test]
+    fn a_used_up_budget_is_sent_once_a_day() {
+        let used = |spent: i64| BudgetUse {
+            scope: BudgetScope::Day,
+            name: "2027-01-15".to_owned(),
+            limit: event::Cost::from_nanos(5_000_000_000),
+            spent: event::Cost::from_nanos(spent * 1_000_000_000),
+            basis: projection::Basis::Exact,
+            session: SessionId::new("claude:a").ok(),
+        };
+        let wanted = NotificationSettings::default();
+        let mut tracker = NoticeTracker::default();
+        let mut told = |spent, second, wanted: &NotificationSettings| {
+            let uses = [used(spent)];
+            let sent = tracker.apply_budgets(&uses, wanted, at_second(second), &Zone::UTC);
+            let words = |notice: SessionNotice| format!("{}: {}", notice.title, notice.message);
+            sent.into_iter().map(words).collect::<Vec<_>>()
+        };
+        let none: Vec<String> = Vec::new();
+        assert_eq!(told(4, 0, &wanted), none);
+        assert_eq!(told(5, 60, &wanted), ["Over budget: today: $5.00 of $5.00 are spent"]);
+        assert_eq!(told(9, 120, &wanted), none);
+        let quiet: NotificationSettings = toml::from_str("quiet = \"00:00-23:59\"").unwrap();
+        assert_eq!(told(9, 86_400, &quiet), none);
+        assert_eq!(told(9, 2 * 86_400, &wanted).len(), 1);
     }
 
     fn quiet(text: &str) -> Result<QuietHours, toml::de::Error> {

@@ -11,6 +11,7 @@ impl_payload! {
     TurnCompleted TurnCompleted
     StepStarted StepStarted
     StepCompleted StepCompleted
+    UsageReported UsageReported
     Retry Retry
     ToolCall ToolCall
     ToolStarted ToolStarted
@@ -47,6 +48,18 @@ pub struct TokenUsage {
     pub cost: Option<Cost>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<bool>,
+    /// How the request was served where that has a price of its own: `batch`, `fast`, `flex`,
+    /// `priority`. None for the usual way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+impl TokenUsage {
+    /// The mode that a tier or a speed names; none where it names the usual one.
+    pub fn mode_from_tier(tier: Option<&str>) -> Option<String> {
+        let usual = ["", "standard", "default", "auto"];
+        tier.map(str::to_lowercase).filter(|tier| !usual.contains(&tier.as_str()))
+    }
 }
 
 open_list! {
@@ -117,6 +130,22 @@ pub struct StepCompleted {
     pub usage: Option<TokenUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Sums that the agent keeps itself over all requests of a session so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsageReported {
+    pub agent_id: String,
+    pub models: Vec<ModelUsage>,
+}
+
+/// What requests to one model have used and cost so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelUsage {
+    pub model: String,
+    pub usage: TokenUsage,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ const REQUIRED: &[(&str, &str)] = &[
     ("turn.completed", "agent_id"),
     ("step.started", "agent_id"),
     ("step.completed", "agent_id"),
+    ("usage.reported", "agent_id models"),
     ("retry", "agent_id scope attempt error"),
     ("user.prompt", "content"),
     ("assistant.thinking", "message_id block"),

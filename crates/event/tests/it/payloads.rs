@@ -15,6 +15,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("turn.completed", "agent_id steps usage stop_reason error"),
     ("step.started", "agent_id model prompt_cache"),
     ("step.completed", "agent_id usage error"),
+    ("usage.reported", "agent_id models"),
     ("retry", "agent_id scope target attempt error"),
     ("user.prompt", "content"),
     ("assistant.message", "message_id block content name stop_reason"),

@@ -6,6 +6,8 @@ mod given; // logs to fold
 mod facts; // what a list of sessions shows
 mod ending; // how a session stands at the end
 mod spend; // tokens, money and what they are grouped by
+mod price; // which price applies
+mod budget; // how much may be spent
 mod status; // what a session is doing, and why
 mod resumed; // what a later process finds
 mod attention; // what it wants of a person

@@ -3,8 +3,8 @@
 use event::SessionId;
 use expect_test::{Expect, expect};
 use projection::{
-    Basis, Day, Facts, Grouping, PriceTable, Projection, Spending, SpendingFilter, Spent,
-    TokenTotals,
+    Basis, Day, Facts, Grouping, PriceList, PriceTable, Projection, Spending, SpendingFilter,
+    Spent, Terms, TokenTotals,
 };
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ fn model_names_resolve_to_one_price() {
 
 #[test]
 fn a_similar_name_is_another_model() {
-    for name in ["claude-opus-9", "gpt-5-astra", "gpt", "", "claude-opus-4-5-mini"] {
+    for name in ["claude-nova-9", "gpt-5-zeta", "claude", "", "claude-opus-4-5-mini"] {
         assert_eq!(spent(name, json!({"input_tokens": 9})), (None, Basis::Incomplete), "{name}");
     }
 }
@@ -161,7 +161,7 @@ fn check_within(grouping: Grouping, within: SpendingFilter, expected: Expect) {
     spending.add_session(&SessionId::new("claude:1").unwrap(), "claude", &folded(&first), &prices);
     let mut second = Log::new();
     second.add("session.started", json!({"project": "org/lib", "cwd": "/home/dev/lib"}));
-    second.step("gpt-9", 7, 7);
+    second.step("nova-9", 7, 7);
     spending.add_session(&SessionId::new("codex:2").unwrap(), "codex", &folded(&second), &prices);
     let mut silent = Log::new();
     silent.say("m1", "nobody counts me");
@@ -243,7 +243,7 @@ fn spending_counts_by_day_and_project() {
             Grouping::Project,
             there,
             expect![[r#"
-                org/lib codex gpt-9: 1 7 7 $- incomplete
+                org/lib codex nova-9: 1 7 7 $- incomplete
                 total - -: 1 7 7 $- incomplete
             "#]],
         );
@@ -256,7 +256,7 @@ fn use_is_grouped_by_agent() {
         Grouping::Agent,
         expect![[r#"
             claude claude -: 4 7010 101 $0.037515 estimated
-            codex codex gpt-9: 1 7 7 $- incomplete
+            codex codex nova-9: 1 7 7 $- incomplete
             cursor cursor -: 0 0 0 $- incomplete
             total - -: 5 7017 108 $0.037515 incomplete
         "#]],
@@ -269,7 +269,7 @@ fn use_is_grouped_by_session_model_and_project() {
         Grouping::Session,
         expect![[r#"
         claude:1 claude -: 4 7010 101 $0.037515 estimated
-        codex:2 codex gpt-9: 1 7 7 $- incomplete
+        codex:2 codex nova-9: 1 7 7 $- incomplete
         cursor:3 cursor -: 0 0 0 $- incomplete
         total - -: 5 7017 108 $0.037515 incomplete
     "#]],
@@ -280,7 +280,7 @@ fn use_is_grouped_by_session_model_and_project() {
         - cursor -: 0 0 0 $- incomplete
         claude-haiku-4-5 claude claude-haiku-4-5: 1 10 1 $0.000015 estimated
         claude-opus-4-5 claude claude-opus-4-5: 3 7000 100 $0.0375 estimated
-        gpt-9 codex gpt-9: 1 7 7 $- incomplete
+        nova-9 codex nova-9: 1 7 7 $- incomplete
         total - -: 5 7017 108 $0.037515 incomplete
     "#]],
     );
@@ -289,7 +289,7 @@ fn use_is_grouped_by_session_model_and_project() {
         expect![[r#"
         - cursor -: 0 0 0 $- incomplete
         /home/dev/app claude -: 4 7010 101 $0.037515 estimated
-        org/lib codex gpt-9: 1 7 7 $- incomplete
+        org/lib codex nova-9: 1 7 7 $- incomplete
         total - -: 5 7017 108 $0.037515 incomplete
     "#]],
     );
@@ -314,7 +314,7 @@ fn weeks_belong_to_the_year_of_their_thursday() {
 #[test]
 fn a_users_table_is_read_and_checked() {
     let own = r#"{"version": 1, "models": {"mine": {"input": 1, "output": 0.5}}, "aliases": {"my": "mine"}}"#;
-    let table = PriceTable::parse(own).unwrap();
+    let table = PriceTable::with_own(PriceList::parse(own).unwrap());
     let tokens = TokenTotals {
         requests: 1,
         input: MILLION,
@@ -322,20 +322,23 @@ fn a_users_table_is_read_and_checked() {
         cache_read: MILLION,
         ..TokenTotals::default()
     };
-    assert_eq!(table.cost(Some("my"), 0, &tokens).unwrap().to_string(), "2.5");
-    assert_eq!(table.cost(Some("claude-opus-4-5"), 0, &tokens), None);
-    let why = |json: &str| PriceTable::parse(json).unwrap_err().to_string();
+    let usd = |model| table.cost(Some(model), Terms::default(), &tokens).unwrap().usd.to_string();
+    assert_eq!(usd("my"), "2.5");
+    assert_eq!(usd("claude-opus-4-5"), "30.5", "the shipped prices stay below");
+    let why = |json: &str| PriceList::parse(json).unwrap_err().to_string();
     expect![[r#"
-        the price table cannot be read: invalid length 0, expected struct PriceTable with 4 elements at line 1 column 2
+        the price table cannot be read: invalid length 0, expected struct Written with 4 elements at line 1 column 2
         the price table has format 2; this program reads 1
-        `m` has a price above 5 tokens of context; told apart are [128000, 200000, 256000, 272000]
+        `m` has a price above 5 tokens of context; told apart are [32000, 100000, 128000, 200000, 256000, 272000]
         `a` stands for `b`, which has no price
-        `m` has a price below zero"#]].assert_eq(&[
+        `m` has a price below zero
+        the entry `m` cannot be read: `"cheap"` is not an amount in dollars at line 1 column 17"#]].assert_eq(&[
         why("[]"),
         why(r#"{"version": 2, "models": {}}"#),
         why(r#"{"version": 1, "models": {"m": {"input": 1, "output": 1, "above": [{"context_tokens": 5}]}}}"#),
         why(r#"{"version": 1, "models": {}, "aliases": {"a": "b"}}"#),
         why(r#"{"version": 1, "models": {"m": {"input": -1, "output": 1}}}"#),
+        why(r#"{"version": 1, "models": {"m": {"input": "cheap", "output": 1}}}"#),
     ].join("\n"));
 }
 
@@ -343,9 +346,12 @@ fn a_users_table_is_read_and_checked() {
 fn the_largest_context_that_is_exceeded_has_the_price() {
     let table = r#"{"version": 1, "models": {"my": {"input": 1, "output": 1, "above": [
         {"context_tokens": 256000, "input": 3}, {"context_tokens": 128000, "input": 2}]}}}"#;
-    let table = PriceTable::parse(table).unwrap();
+    let table = PriceTable::with_own(PriceList::parse(table).unwrap());
     let tokens = TokenTotals { requests: 1, input: MILLION, ..TokenTotals::default() };
-    let cost = |above| table.cost(Some("my"), above, &tokens).unwrap().to_string();
+    let cost = |context_above| {
+        let terms = Terms { context_above, mode: None };
+        table.cost(Some("my"), terms, &tokens).unwrap().usd.to_string()
+    };
     assert_eq!([0, 128_000, 200_000, 272_000].map(cost), ["1", "2", "2", "3"]);
 }
 

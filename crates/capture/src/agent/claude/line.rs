@@ -90,6 +90,9 @@ pub(super) struct ClaudeLine<'a> {
     #[serde(borrow)]
     pub pr_url: Option<RecordText<'a>>,
     #[serde(borrow)]
+    pub model_usage: Option<&'a RawValue>,
+    pub has_unknown_model_cost: bool,
+    #[serde(borrow)]
     pub hook_errors: Option<&'a RawValue>,
 }
 

@@ -166,6 +166,8 @@ struct ClaudeCounts {
     cache_creation_input_tokens: Option<u64>,
     cache_creation: Option<Creation>,
     output_tokens_details: Option<Details>,
+    service_tier: Option<String>,
+    speed: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -193,6 +195,8 @@ impl ClaudeCounts {
             reasoning_tokens: self
                 .output_tokens_details
                 .and_then(|details| details.thinking_tokens),
+            mode: TokenUsage::mode_from_tier(self.speed.as_deref())
+                .or_else(|| TokenUsage::mode_from_tier(self.service_tier.as_deref())),
             ..TokenUsage::default()
         }
     }

@@ -1,7 +1,7 @@
 //! Event messages: what the agent told its screen. Most of it is told better elsewhere.
 
 use event::payload::{
-    Content, ErrorRaised, Outcome, Retry, StopReason, ToolCall, ToolResult, TurnStarted,
+    Content, ErrorRaised, Outcome, Retry, StopReason, TokenUsage, ToolCall, ToolResult, TurnStarted,
 };
 use event::{Raw, Time, json};
 use serde::{Deserialize, Serialize};
@@ -213,7 +213,8 @@ impl Rollout {
             return Ok(CodexOutcome::Silent);
         }
         let identity = self.state.identity(builder, "usage");
-        let draft = add_step_usage(identity, at, None, &info.last_token_usage, builder);
+        let mode = self.state.mode.clone();
+        let draft = add_step_usage(identity, at, None, &info.last_token_usage, mode, builder);
         if let Some(limits) = message.rate_limits.filter(|limits| limits.get() != "null") {
             draft.metadata.insert("rate_limits".to_owned(), Raw::from(limits));
         }
@@ -359,6 +360,7 @@ impl Rollout {
     ) -> Understood {
         let Some(settings) = message.thread_settings else { return Ok(CodexOutcome::Silent) };
         let settings: TurnContext<'_> = serde_json::from_str(settings.get())?;
+        self.state.mode = TokenUsage::mode_from_tier(settings.service_tier.as_deref());
         builder.settings(
             at,
             SessionSettings {

@@ -125,6 +125,7 @@ pub(super) struct TurnContext<'a> {
     pub turn_id: Option<String>,
     pub cwd: Option<String>,
     pub model: Option<String>,
+    pub service_tier: Option<String>,
     #[serde(default, borrow)]
     pub approval_policy: Option<&'a RawValue>,
 }

@@ -33,6 +33,9 @@ pub(super) struct CodexState {
     /// Tokens of the whole thread, to know a count that is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
+    /// How requests are served, where that has a price of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     turn: CodexTurn,
     pub calls: Calls<Ran>,
     /// The last thing said before each turn.

@@ -8,7 +8,7 @@ macro_rules! for_each_payload {
     ($call:ident) => {
         $call! {
             SessionStarted SessionExited StatusChanged ErrorRaised
-            TurnStarted TurnCompleted StepStarted StepCompleted Retry
+            TurnStarted TurnCompleted StepStarted StepCompleted UsageReported Retry
             UserPrompt AssistantMessage AssistantThinking AssistantDelta ContextAdded
             ExternalInput Handoff
             ToolCall ToolStarted ToolDelta ToolResult
