@@ -13,6 +13,7 @@ import sys
 
 import measure
 import offline
+import prices
 import program
 import report
 import tools
@@ -24,8 +25,10 @@ def main():
     target = program.target_folder()
     folder = (arguments.dir or target / "peers").absolute()
     peers = tools.install(target / "peers")
-    built = program.build(target, "hansard-cli", "hansard-bench")
     forest = trees.Forest(program.ROOT / "crates/testkit/transcripts/gen.py", folder / "trees")
+    if arguments.prices:
+        return compare_prices(arguments, target, peers, forest, folder)
+    built = program.build(target, "hansard-cli", "hansard-bench")
     made = [forest.tree(size) for size in arguments.sizes]
     giant = forest.giant()
     result = report.Report()
@@ -46,6 +49,19 @@ def main():
         result.print_tables()
 
 
+def compare_prices(arguments, target, peers, forest, folder):
+    binary = arguments.program or program.build(target, "hansard-cli") / "hansard"
+    tree = forest.tree(arguments.sizes[0])
+    network = offline.enter()
+    compared = prices.compare(program.ROOT, tree, binary.absolute(), peers, folder / "scratch")
+    if arguments.json:
+        return print(json.dumps(compared.to_json(), indent=1, ensure_ascii=False))
+    compared.print_table()
+    print("\nversions: hansard of this tree, " + ", ".join(tools.VERSIONS) + "; network: " + network)
+    for line in compared.differences():
+        print("differs:", line)
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="./bench peers", description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", type=sizes, default=sizes("20mb,200mb"), metavar="LIST",
@@ -53,6 +69,11 @@ def parse():
     parser.add_argument("--dir", type=pathlib.Path, metavar="DIR",
                         help="where transcripts and journals are made [default: target/peers]; "
                              "transcripts stay for the next run")
+    parser.add_argument("--prices", action="store_true",
+                        help="compare what the recordings and the smallest tree cost, by model; "
+                             "measure nothing")
+    parser.add_argument("--program", type=pathlib.Path, metavar="FILE",
+                        help="with --prices: a built hansard [default: one is built]")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser.parse_args()
 

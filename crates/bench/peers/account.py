@@ -1,5 +1,6 @@
 """Whether Hansard counts what the generator says is there: all of it, session by session."""
 import collections
+import re
 
 # What is counted of sessions: our word and the generator's.
 COUNTS = {"prompts": "user_prompts", "queued": "queued_prompts", "responses": "assistant_messages",
@@ -21,7 +22,7 @@ def expected(tree):
             wanted[f"{provider} {ours}"] += agent[theirs]
         for model, tokens in agent["tokens_by_model"].items():
             for kind in TOKENS:
-                wanted[f"{model} {kind}"] += tokens.get(kind, 0)
+                wanted[f"{undated(model)} {kind}"] += tokens.get(kind, 0)
     for session in tree.sessions():
         for ours, theirs in COUNTS.items():
             wanted[f"{session['id']} {ours}"] += session.get(theirs, 0)
@@ -31,6 +32,11 @@ def expected(tree):
     for word, kind in NEEDLES.items():
         wanted[f"{word} in {kind}"] += needles[word]
     return wanted
+
+
+def undated(model):
+    """Names that differ by a date are one model."""
+    return re.sub(r"-20\d{6}$", "", model)
 
 
 def counted(hansard):
