@@ -153,7 +153,7 @@ impl Projection for StatusState {
 }
 
 impl StatusState {
-    const VERSION: u32 = 8;
+    const VERSION: u32 = 9;
 
     /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
     /// and an event that was applied before, does nothing.
@@ -451,8 +451,10 @@ impl StatusState {
         self.is_child |= started.mode == Some(SessionMode::Child);
         self.forget_turn();
         self.clear_background();
+        // A hook may tell the start after the process was seen, which ended the open turn already.
+        let was_resumed = self.resumed.is_some();
         self.revive_session(event);
-        self.resumed = change.stop.map(|_| EventRef::from_event(event));
+        self.resumed = (was_resumed || change.stop.is_some()).then(|| EventRef::from_event(event));
     }
 
     fn apply_exit(&mut self, event: &Event) {

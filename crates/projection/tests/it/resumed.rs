@@ -44,6 +44,14 @@ fn process_named_later_finds_nothing_open() {
 }
 
 #[test]
+fn start_told_after_its_process_is_still_a_resume() {
+    for (_, case) in left_open() {
+        let case = case.opened_by(8, 1).add("session.started", json!({"resumed": true}));
+        case.check(9, Status::Waiting, Reason::Resumed);
+    }
+}
+
+#[test]
 fn process_that_was_there_keeps_its_work() {
     for (what, case) in left_open() {
         let (status, reason) = (case.verdict(7).status, case.verdict(7).reason);
