@@ -20,6 +20,7 @@ const COMMANDS: &[&[&str]] = &[
     &["show", "01KJPX", "--digest"],
     &["search", "the"],
     &["usage", "daily"],
+    &["prices", "list", "--all"],
     &["digest", "2026-03-02"],
     &["fork", "01KJPX"],
     &["lineage", "01KJPX"],

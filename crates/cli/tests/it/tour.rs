@@ -189,7 +189,10 @@ fn masked(said: &str, home: &str) -> String {
         true => "supervisor                   4242          5        0 1795000000000",
         false => line.trim_end(),
     });
-    lines.map(|line| format!("{line}\n")).collect()
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    // A screen breaks the line before or behind the path, which is as long as the test's folder.
+    let path = "(~/.claude/sessions/4242.json)";
+    text.replace(&format!(" {path}\n"), &format!("\n{path} "))
 }
 
 fn masked_address(word: &str) -> String {
