@@ -50,6 +50,12 @@ impl World {
         fs::write(path, bytes).unwrap();
     }
 
+    /// Makes a file that is younger than another one.
+    fn write_later(&self, name: &str, older: &str, bytes: impl Into<Vec<u8>>) {
+        let made = fs::metadata(self.path(older)).unwrap().created().ok();
+        put_later(self.home.path(), &(self.path(name), bytes.into()), made);
+    }
+
     /// Writes at the end, just now.
     fn append(&self, name: &str, bytes: &str) {
         let mut all = fs::read(self.path(name)).unwrap_or_default();
@@ -349,7 +355,7 @@ fn a_rotated_file_is_finished_and_the_new_one_is_read() {
 #[test]
 fn a_copy_under_another_name_is_no_news() {
     let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
-    fs::copy(world.path("s.jsonl"), world.path("copy.jsonl")).unwrap();
+    world.write_later("copy.jsonl", "s.jsonl", prompt("one") + &prompt("two"));
     world.read();
     assert_eq!(world.said(), ["one", "two"]);
     world.append("copy.jsonl", &prompt("three"));
@@ -378,7 +384,7 @@ fn copy_without_line_end_is_read_once() {
 #[test]
 fn a_copy_is_not_told_before_it_is_complete() {
     let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
-    world.append("copy.jsonl", &prompt("one"));
+    world.write_later("copy.jsonl", "s.jsonl", prompt("one"));
     world.read();
     world.append("copy.jsonl", &prompt("two"));
     world.read();
@@ -391,9 +397,7 @@ fn a_copy_is_not_told_before_it_is_complete() {
 fn a_parent_that_went_on_stays_the_parent() {
     let mut world = World::new();
     world.write("parent.jsonl", prompt("one"));
-    let made = fs::metadata(world.path("parent.jsonl")).unwrap().created().ok();
-    let fork = (world.path("fork.jsonl"), (prompt("one") + &prompt("two")).into_bytes());
-    put_later(world.home.path(), &fork, made);
+    world.write_later("fork.jsonl", "parent.jsonl", prompt("one") + &prompt("two"));
     // Brought from elsewhere with its time; then somebody goes on in the parent.
     let fork = fs::File::options().append(true).open(world.path("fork.jsonl")).unwrap();
     fork.set_modified(UNIX_EPOCH + Duration::from_secs(1_600_000_000)).unwrap();
@@ -405,7 +409,7 @@ fn a_parent_that_went_on_stays_the_parent() {
 #[test]
 fn a_fork_that_begins_anew_still_repeats_its_parent() {
     let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
-    world.write("fork.jsonl", prompt("one") + &prompt("three") + &prompt("four"));
+    world.write_later("fork.jsonl", "s.jsonl", prompt("one") + &prompt("three") + &prompt("four"));
     world.read();
     world.write("fork.jsonl", prompt("one") + &prompt("three"));
     world.read();

@@ -58,8 +58,10 @@ fn four_lines_reach_the_daemon() {
         let event = message["event"].as_str().unwrap().to_owned();
         heard.push((event, message["n"].as_u64().unwrap()));
     }
+    // Each run has a connection of its own, and the bus promises an order within one only.
+    heard.sort_unstable();
     let of = |name: &str| (0..RUNS as u64).map(|n| (name.to_owned(), n)).collect::<Vec<_>>();
-    assert_eq!(heard, [of("python"), of("rust")].concat(), "each once and in order");
+    assert_eq!(heard, [of("python"), of("rust")].concat(), "each once");
     assert_eq!(daemon.terminate().code, Some(0));
 }
 
