@@ -490,7 +490,9 @@ impl<'a> VerdictBuilder<'a> {
     fn is_process_concluded(&self) -> bool {
         let ProcessEvidence { process, registry, lock, .. } = self.observed;
         let is_concluded = process.is_some_and(|it| it.life == Life::Alive && !it.is_certain);
-        is_concluded && registry.is_none() && lock.is_none()
+        // A lock whose holder cannot be read, as on macOS, names no process.
+        let is_locked = lock.as_ref().is_some_and(|lock| lock.life != Life::Unknown);
+        is_concluded && registry.is_none() && !is_locked
     }
 
     /// Whether a turn is open that the present process can have begun.

@@ -650,6 +650,9 @@ fn status_is_as_sure_as_its_process() {
         }
         assert_eq!(case.verdict(5).confidence, Confidence::Medium);
         assert_eq!(case.verdict(3 * MINUTE).confidence, Confidence::Medium);
+        // A lock whose holder cannot be read names no process.
+        case = case.lock(Life::Unknown);
+        assert_eq!(case.verdict(5).confidence, Confidence::Medium);
         assert_eq!(case.lock(Life::Alive).verdict(5).confidence, Confidence::High);
     }
 }
