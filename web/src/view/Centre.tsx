@@ -13,6 +13,7 @@ import { SessionCells } from "../parts/SessionCells";
 import { StatusMark } from "../parts/StatusMark";
 import { approvalsOf } from "../state/approvals";
 import { ask } from "../state/ask";
+import { now } from "../state/clock";
 import { connection } from "../state/connection";
 import { childrenOf, factsOf, lookAtFacts } from "../state/facts";
 import { place, sessionPlace, setParameter } from "../state/place";
@@ -109,7 +110,8 @@ export function Centre() {
   const hasAny = total.value > 0;
   // Asked only if no session was active lately: there may be none at all.
   const isQuiet = isLoaded.value && !hasAny;
-  const health = useAsked(isQuiet ? "health" : null, (signal) => ask<Health>("/api/health", {}, signal));
+  // Again with each step of the clock: history may just be read, and all of it be older than a day.
+  const health = useAsked(isQuiet ? String(now.value) : null, (signal) => ask<Health>("/api/health", {}, signal));
   if (isQuiet && health.value?.sessions === 0) return <FirstVisit />;
   return (
     <section class="page centre">
@@ -122,7 +124,7 @@ export function Centre() {
       </header>
       <Filters />
       {groups.map(({ group, ids }) => ids.length > 0 && <GroupView key={group.name} group={group} ids={ids} />)}
-      {isEmpty && isLoaded.value && !(isQuiet && health.isAsking) && (
+      {isEmpty && isLoaded.value && !(isQuiet && !health.value && health.isAsking) && (
         <Empty title={hasAny ? "No session matches the filter" : "No session was active today"}>
           {hasAny ? "Remove a filter to see more." : "When an agent works on this machine, its session appears here. Older ones are under Sessions."}
         </Empty>
