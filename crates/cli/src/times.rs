@@ -54,16 +54,25 @@ impl TimeArg {
         self.bounds(now, zone).1
     }
 
+    /// The last instant that counts: the end of a day is the beginning of the next one, which is not
+    /// part of it.
+    pub(crate) fn last(&self, now: Time, zone: &Zone) -> Time {
+        let end = self.end(now, zone);
+        match self {
+            TimeArg::Day(_) => Time::from_nanos(end.nanos() - 1),
+            _ => end,
+        }
+    }
+
     fn bounds(&self, now: Time, zone: &Zone) -> (Time, Time) {
         let instant = match self {
             TimeArg::Instant(at) => *at,
             TimeArg::SecondsAgo(secs) => {
                 Time::from_nanos(now.nanos() - i128::from(*secs) * NANOS_PER_SEC)
             }
-            TimeArg::Local(text) => {
-                zone.parse_local(text).expect("it was parsed in another zone before")
-            }
-            // A day at the edge of the calendar has no bounds; the present time is as good.
+            // A time or a day at the edge of the calendar may have no instant in this zone; the
+            // present time is as good.
+            TimeArg::Local(text) => zone.parse_local(text).unwrap_or(now),
             TimeArg::Day(day) => {
                 return zone.bounds(day.resolve(now, zone)).unwrap_or((now, now));
             }
@@ -86,11 +95,7 @@ impl PointArg {
     pub(crate) fn resolve(&self, now: Time, zone: &Zone) -> LogPoint {
         match self {
             PointArg::Known(point) => *point,
-            // The end of a day is the beginning of the next one, which is not part of it.
-            PointArg::Time(time @ TimeArg::Day(_)) => {
-                LogPoint::Time(Time::from_nanos(time.end(now, zone).nanos() - 1))
-            }
-            PointArg::Time(time) => LogPoint::Time(time.end(now, zone)),
+            PointArg::Time(time) => LogPoint::Time(time.last(now, zone)),
         }
     }
 }
@@ -198,7 +203,20 @@ mod tests {
 
     #[test]
     fn other_words_are_no_times() {
-        for text in ["", "7", "d", "7x", "-7d", "+7d", "99999999w", "2026-13-01", "2026-1-116"] {
+        for text in [
+            "",
+            "7",
+            "d",
+            "7x",
+            "-7d",
+            "+7d",
+            "99999999w",
+            "2026-13-01",
+            "2026-1-116",
+            // An offset needs seconds before it; without them it would be ignored.
+            "2026-11-01T14:30+02:00",
+            "2026-11-01T14:30[Asia/Tokyo]",
+        ] {
             assert!(text.parse::<TimeArg>().is_err(), "{text}");
         }
     }

@@ -35,10 +35,13 @@ impl Budgets {
     }
 
     fn project_limit(&self, project: &str) -> Option<Cost> {
-        let named = self.projects.iter().find(|(named, _)| {
-            *named == project || is_in_project(Some(project), Some(project), named)
-        });
-        named.map(|(_, limit)| *limit).or(self.project)
+        // The whole name before a last part of it.
+        let exact = self.projects.get(project);
+        let matching = self
+            .projects
+            .iter()
+            .find(|(named, _)| is_in_project(Some(project), Some(project), named));
+        exact.or(matching.map(|(_, limit)| limit)).copied().or(self.project)
     }
 }
 

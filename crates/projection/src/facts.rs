@@ -6,18 +6,20 @@
 //! `seq` and continued from there; it can be deleted at any time.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use event::payload::{
     ContextAdded, ModelUsage, ModelWords, SessionMode, SessionStarted, SettingsChanged,
     StepCompleted, TurnCompleted, UsageReported, UserPrompt,
 };
-use event::{Draft, Event, EventId, Kind, Raw};
+use event::{Cost, Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
 
 use crate::day::Day;
 use crate::ending::{Ending, EndingState, LastRecord};
 use crate::epoch::EpochCount;
 use crate::excerpt;
+use crate::model_name::bare_name;
 use crate::projection::Projection;
 use crate::ring_buffer::RingBuffer;
 use crate::title::{Title, TitleOrigin};
@@ -195,7 +197,7 @@ impl Projection for Facts {
 }
 
 impl Facts {
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     pub fn about(&self) -> &SessionProfile {
         &self.about
@@ -411,11 +413,17 @@ impl Facts {
     /// Takes the agent's own sums, by model.
     fn take_report(&mut self, event: &Draft, is_own: bool) {
         let report = event.readable::<UsageReported>().unwrap_or_default();
+        // One sum per model: a report may have it by several names, such as with `[1m]`.
+        let mut sums: BTreeMap<String, ReportedUsage> = BTreeMap::new();
         for ModelUsage { model, usage } in &report.models {
-            let Some(usd) = usage.cost else { continue };
-            let tokens = TokenTotals { requests: 0, ..TokenTotals::from_usage(usage) };
+            let Some(usd) = usage.cost.filter(|usd| *usd >= Cost::ZERO) else { continue };
+            let sum = sums.entry(bare_name(model)).or_default();
+            sum.usd += usd;
+            sum.tokens += TokenTotals { requests: 0, ..TokenTotals::from_usage(usage) };
+        }
+        for (model, sum) in &sums {
             let key = self.usage_key(event, Some(model), &UsageTotals::default());
-            self.usage.add_report(key, ReportedUsage { usd, tokens }, is_own);
+            self.usage.add_report(key, *sum, is_own);
             // An amendment of these requests changes their tokens and no longer their money.
             for (row, used) in self.steps.iter_mut().filter_map(|step| step.counted.as_mut()) {
                 if self.usage.is_of_model(*row, model) {

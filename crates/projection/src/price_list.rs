@@ -194,7 +194,7 @@ impl Price {
         .sum();
         // Rounded once, at the end.
         let unit = TOKENS_PER_PRICE * i128::from(USUAL_PERCENT);
-        let nanos = (millionths.saturating_mul(percent) + unit / 2) / unit;
+        let nanos = millionths.saturating_mul(percent).saturating_add(unit / 2) / unit;
         Cost::from_nanos(nanos.clamp(0, i128::from(i64::MAX)) as i64)
     }
 

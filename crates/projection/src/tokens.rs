@@ -85,6 +85,12 @@ impl TokenTotals {
         common.cache_creation_1h = common.cache_creation_1h.min(common.cache_creation);
         *self -= common;
         *other -= common;
+        // A report may lack a part that a request has, or the other way round: no part is larger
+        // than its whole, or it would be paid twice.
+        for left in [&mut *self, other] {
+            left.cache_creation_1h = left.cache_creation_1h.min(left.cache_creation);
+            left.reasoning = left.reasoning.min(left.output);
+        }
         if self.is_empty() && !common.is_empty() {
             common.requests = std::mem::take(&mut self.requests);
         }

@@ -96,6 +96,10 @@ struct ModelReport {
     rest_row: Option<RowNumber>,
 }
 
+/// Models of which a session's reports are kept. Money of further ones is marked as incomplete: no
+/// session uses so many, and each costs a pass over the rows.
+const REPORTS_MAX: usize = 64;
+
 /// Sums over the requests to a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReportedUsage {
@@ -256,6 +260,9 @@ impl SessionUsage {
     pub(crate) fn add_report(&mut self, key: UsageKey, reported: ReportedUsage, is_own: bool) {
         let Some(model) = key.model.as_deref().map(bare_name) else { return };
         let known = self.reports.iter().position(|report| report.model == model);
+        if known.is_none() && self.reports.len() == REPORTS_MAX {
+            return self.mark_incomplete(key);
+        }
         let number = known.unwrap_or_else(|| {
             self.reports.push(ModelReport {
                 model: model.clone(),
@@ -311,11 +318,12 @@ impl SessionUsage {
 }
 
 impl ReportedUsage {
-    /// Whether all sums are at least as large.
+    /// Whether the sums that every report has are at least as large. Others come and go with the
+    /// version of the agent.
     fn covers(&self, earlier: &ReportedUsage) -> bool {
-        let mut tokens = earlier.tokens;
-        tokens -= self.tokens;
-        self.usd >= earlier.usd && tokens.is_empty()
+        self.usd >= earlier.usd
+            && self.tokens.input >= earlier.tokens.input
+            && self.tokens.output >= earlier.tokens.output
     }
 
     fn since(&self, earlier: &ReportedUsage) -> ReportedUsage {

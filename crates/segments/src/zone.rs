@@ -46,6 +46,11 @@ impl Zone {
     /// Returns the instant of a local date and time such as `2026-11-18T14:30`; `None` if it is not
     /// one.
     pub fn parse_local(&self, text: &str) -> Option<Time> {
+        // The parser would ignore an offset or a zone behind the time.
+        let time = text.get(10..)?;
+        if time.contains(['+', '-', '[']) {
+            return None;
+        }
         let local: jiff::civil::DateTime = text.parse().ok()?;
         let zoned = local.to_zoned(self.0.clone()).ok()?;
         Some(Time::from_nanos(zoned.timestamp().as_nanosecond()))

@@ -33,6 +33,12 @@ impl SessionFilterArgs {
         }
     }
 
+    /// The same for sums over whole days in UTC: a day that the user names is such a day.
+    pub(crate) fn filter_utc_days(&self, now: Time) -> SessionFilter {
+        let until = self.until.as_ref().map(|time| time.last(now, &Zone::UTC));
+        SessionFilter { active_until: until, ..self.filter(now, &Zone::UTC) }
+    }
+
     /// Whether it leaves sessions out, so that an empty list does not mean an empty journal.
     pub(crate) fn is_narrow(&self) -> bool {
         let SessionFilterArgs { provider, project, since, until } = self;

@@ -32,7 +32,7 @@ fn grouping_parser() -> impl TypedValueParser<Value = Grouping> {
 impl UsageArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
-        let filter = self.which.filter(world::now(), output.zone());
+        let filter = self.which.filter_utc_days(world::now());
         let spending = spending(&journal, &filter, self.by)?;
         if spending.rows().next().is_none() && !output.json() {
             output.note(nothing_listed(&self.which, "tokens"));

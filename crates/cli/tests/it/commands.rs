@@ -243,6 +243,18 @@ fn doctor_accepts_a_sound_journal() {
 }
 
 #[test]
+fn usage_until_a_day_ends_with_it() {
+    let world = sample();
+    let days = |until: &str| {
+        let said = json(&world.run(&["--json", "usage", "daily", "--until", until])).remove(0);
+        let rows = said["rows"].as_array().unwrap().iter();
+        rows.filter_map(|row| Some(row["key"].as_str()?.to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(days("2026-03-02"), ["2026-03-02"]);
+    assert_eq!(days("2026-03-03"), ["2026-03-02", "2026-03-03"]);
+}
+
+#[test]
 fn digest_groups_a_day_by_project() {
     let world = sample();
     let said = world.run(&["digest", "2026-03-02"]);

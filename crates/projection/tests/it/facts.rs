@@ -315,7 +315,7 @@ fn a_state_of_another_version_is_not_continued() {
     log.prompt("go");
     let saved = folded(&log.events).save().unwrap();
     assert_eq!(Facts::load(&saved), Some(folded(&log.events)));
-    let older = String::from_utf8(saved).unwrap().replace("\"version\":2", "\"version\":1");
+    let older = String::from_utf8(saved).unwrap().replace("\"version\":3", "\"version\":2");
     for bytes in [older.as_bytes(), b"{}", b"garbage"] {
         assert_eq!(Facts::load(bytes), None);
     }

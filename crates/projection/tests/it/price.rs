@@ -139,6 +139,37 @@ fn a_report_of_the_agent_counts_first() {
 }
 
 #[test]
+fn names_of_one_model_are_one_sum_of_a_report() {
+    let mut log = Log::started();
+    log.step("claude-opus-5-5", 1_000, 10);
+    for (plain, long) in [(2.0, 5.0), (2.1, 5.5)] {
+        let entry = |model: &str, cost: f64| {
+            let usage = json!({"input_tokens": 1_000, "output_tokens": 10, "cost": cost});
+            json!({"model": model, "usage": usage})
+        };
+        let models = [entry("claude-opus-5-5", plain), entry("claude-opus-5-5[1m]", long)];
+        log.add("usage.reported", json!({"agent_id": "", "models": models}));
+    }
+    assert_eq!(money(&log).0, "7.6");
+}
+
+#[test]
+fn a_report_that_lacks_a_part_is_no_new_beginning() {
+    let mut log = Log::started();
+    let mut report_with = |parts: serde_json::Value, cost: f64| {
+        let mut usage = json!({"input_tokens": 100, "output_tokens": 50, "cost": cost});
+        usage.as_object_mut().unwrap().extend(parts.as_object().unwrap().clone());
+        let models = json!([{"model": "claude-opus-5-5", "usage": usage}]);
+        log.add("usage.reported", json!({"agent_id": "", "models": models}));
+    };
+    report_with(json!({"reasoning_tokens": 20}), 1.0);
+    report_with(json!({}), 1.5);
+    // A sum below zero is no sum.
+    report_with(json!({}), -3.0);
+    assert_eq!(money(&log).0, "1.5");
+}
+
+#[test]
 fn a_report_prices_a_model_that_the_table_lacks() {
     let mut log = Log::started();
     log.step("nova-9", 1_000, 10);
