@@ -62,7 +62,7 @@ fn closed_pipe_is_a_quiet_end() {
             let arguments = [format, words].concat();
             let mut command = world.command(&arguments);
             let (reader, writer) = std::io::pipe().unwrap();
-            // Nobody reads: the first byte breaks the pipe.
+            // The reading end is closed: the first byte breaks the pipe.
             drop(reader);
             command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
             let output = command.output().unwrap();
