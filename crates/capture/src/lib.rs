@@ -25,6 +25,7 @@ mod packed_text; // the text of a compressed source
 mod block_reader; // a source of text in blocks
 mod document_reader; // a source that is written anew each time
 mod row_reader; // a source that is a session in a database
+mod row_record; // a row of it as a record
 mod database; // read-only access to an agent's database
 mod database_guard; // what a query of it may cost, and which databases wait
 mod tailer; // one source, read from its checkpoint on

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use event::{Raw, Time};
-use rusqlite::types::ValueRef;
+use event::Time;
+use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Statement, named_params};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ use crate::database::Database;
 use crate::database_guard::{Look, LookError};
 use crate::limit::{BATCH_BYTES_MAX, LISTED_BYTES_MAX, PAGE_ROWS_MAX};
 use crate::record_reader::{NextRecord, RecordReader};
+use crate::row_record::{
+    LENGTH, column_text, guard_query, is_too_big, row_record, too_long_record,
+};
 use crate::source::short_hash;
 
 /// The queries for one layout of an agent's database. An adapter may give several; the first that
@@ -43,10 +46,10 @@ pub struct RowQuery {
     ///
     /// Members of `json` may be too long to be loaded, and are guarded. A query from which SQLite
     /// would load them first (a `UNION`) does so itself: it leaves out those of more than `:bytes`
-    /// together, and gives their length as `long_bytes`. A row in which another
-    /// member is too long is told by its length.
+    /// together, and gives their length as `long_bytes`. A row that SQLite cannot hold, because
+    /// another member is too long or all of them together are, is told by its length.
     pub rows: &'static str,
-    /// The member that the rows are ordered by.
+    /// The member that the rows are ordered by; `after` rises with it.
     pub order: &'static str,
     /// The `key` of the row of `:session` at `:after`. Another one, or none, means that the
     /// database is not the one it was, and the session is read from its beginning.
@@ -167,6 +170,8 @@ pub(crate) struct RowReader {
 struct GuardedQueries {
     head: Option<String>,
     rows: String,
+    /// The rows up to one of them.
+    rows_until: String,
 }
 
 /// How far a session was read.
@@ -188,6 +193,21 @@ struct FetchedRow {
     after: String,
     key: String,
     json: String,
+}
+
+/// Where a row stands, and how long it is.
+struct RowPlace {
+    after: Value,
+    key: String,
+    length: i64,
+}
+
+impl RowPlace {
+    /// Stands for a row that SQLite cannot hold.
+    fn too_long_row(&self) -> FetchedRow {
+        let json = too_long_record(u64::try_from(self.length).unwrap_or(0));
+        FetchedRow { after: column_text((&self.after).into()), key: self.key.clone(), json }
+    }
 }
 
 impl RowReader {
@@ -245,8 +265,12 @@ impl RowReader {
         let bytes_max = self.database.row_bytes_max();
         self.database.query(|connection| {
             let guard = |sql| guard_query(connection, sql, way.json, bytes_max);
-            let rows = format!("{} ORDER BY {} LIMIT :limit", guard(way.rows)?, way.order);
-            Ok(GuardedQueries { head: way.head.map(guard).transpose()?, rows })
+            let (rows, order) = (guard(way.rows)?, way.order);
+            Ok(GuardedQueries {
+                head: way.head.map(guard).transpose()?,
+                rows_until: format!("{rows} WHERE after <= :until ORDER BY {order} LIMIT :limit"),
+                rows: format!("{rows} ORDER BY {order} LIMIT :limit"),
+            })
         })
     }
 
@@ -293,77 +317,123 @@ impl RowReader {
                 page.push_back(FetchedRow { after: self.mark.after.clone(), key, json });
             }
         }
-        let mut statement = connection.prepare_cached(&guarded.rows)?;
-        self.bind_parameters(&mut statement)?;
-        let mut rows = statement.raw_query();
-        let (mut bytes, mut count) = (0, 0);
-        let is_cut = loop {
-            let row = match rows.next() {
-                Ok(Some(row)) => row,
-                Ok(None) => break false,
-                Err(error) if is_too_big(&error) => break true,
-                Err(error) => return Err(error),
-            };
-            count += 1;
-            let found = fetch_row(row, way.json, bytes_max)?;
-            bytes += found.json.len();
-            page.push_back(found);
-            // Checked behind the push, so that every page has a row, however long that is.
-            if bytes >= BATCH_BYTES_MAX {
-                break false;
-            }
-        };
-        // A statement that is still open would keep the snapshot, and the owner could not reset its
-        // log.
-        drop(rows);
-        drop(statement);
-        if is_cut {
-            page.extend(self.find_too_long(way, connection, count)?);
-        }
+        page.extend(self.query_rows(way, guarded, connection)?);
         snapshot.finish()?;
         Ok((page, until))
     }
 
-    /// The place and the length of the row at which a page was cut, without loading its members. The
-    /// next page begins behind it.
-    fn find_too_long(
+    /// The rows of a page. SQLite sorts whole rows, so one that it cannot hold fails every query that
+    /// sorts it: the page is halved until it is without that row, or has no other.
+    fn query_rows(
+        &self,
+        way: &'static RowQuery,
+        guarded: &GuardedQueries,
+        connection: &Connection,
+    ) -> rusqlite::Result<Vec<FetchedRow>> {
+        if let Some(rows) = self.fetch_rows(way, connection, &guarded.rows, None)? {
+            return Ok(rows);
+        }
+        let mut places = self.find_places(way, connection)?;
+        while let Some(last) = places.last() {
+            let until = Some(&last.after);
+            if let Some(rows) = self.fetch_rows(way, connection, &guarded.rows_until, until)? {
+                return Ok(rows);
+            }
+            if let [only] = &places[..] {
+                return Ok(vec![only.too_long_row()]);
+            }
+            places.truncate(places.len() / 2);
+        }
+        Ok(Vec::new())
+    }
+
+    /// The rows up to one that SQLite cannot hold; `None` if it could make no row.
+    fn fetch_rows(
         &self,
         way: &'static RowQuery,
         connection: &Connection,
-        count: usize,
-    ) -> rusqlite::Result<Option<FetchedRow>> {
+        sql: &str,
+        until: Option<&Value>,
+    ) -> rusqlite::Result<Option<Vec<FetchedRow>>> {
+        // A statement that stayed open would keep the snapshot, and the owner could not reset its log.
+        let mut statement = connection.prepare_cached(sql)?;
+        self.bind_parameters(&mut statement, until)?;
+        let mut rows = statement.raw_query();
+        let mut fetched = Vec::new();
+        let mut bytes = 0;
+        loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(Some(fetched)),
+                Err(error) if is_too_big(&error) => {
+                    return Ok(Some(fetched).filter(|fetched| !fetched.is_empty()));
+                }
+                Err(error) => return Err(error),
+            };
+            let found = fetch_row(row, way.json, self.database.row_bytes_max())?;
+            bytes += found.json.len();
+            fetched.push(found);
+            // Checked behind the push, so that every page has a row, however long that is.
+            if bytes >= BATCH_BYTES_MAX {
+                return Ok(Some(fetched));
+            }
+        }
+    }
+
+    /// The places of the rows of a page, without loading their members.
+    fn find_places(
+        &self,
+        way: &'static RowQuery,
+        connection: &Connection,
+    ) -> rusqlite::Result<Vec<RowPlace>> {
         let described = connection.prepare(way.rows)?;
         let names = described.column_names();
         let lengths = names.filter(|name| !matches!(*name, "after" | "key" | LENGTH));
         let lengths = lengths.map(|name| format!("coalesce(octet_length(\"{name}\"), 0)"));
         let length = lengths.chain(["0".to_owned()]).collect::<Vec<String>>().join(" + ");
+        match self.query_places(way, connection, &length) {
+            // A member that SQLite would have to compute is too long to be measured.
+            Err(error) if is_too_big(&error) => self.query_places(way, connection, ":bytes"),
+            places => places,
+        }
+    }
+
+    fn query_places(
+        &self,
+        way: &'static RowQuery,
+        connection: &Connection,
+        length: &str,
+    ) -> rusqlite::Result<Vec<RowPlace>> {
         let sql = format!(
-            "SELECT after, key, {length} AS length FROM ({}) ORDER BY {} LIMIT min(:limit, 1) \
-             OFFSET {count}",
+            "SELECT after, key, {length} AS length FROM ({}) ORDER BY {} LIMIT :limit",
             way.rows, way.order
         );
         let mut statement = connection.prepare(&sql)?;
-        self.bind_parameters(&mut statement)?;
+        self.bind_parameters(&mut statement, None)?;
         let mut rows = statement.raw_query();
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let length: i64 = row.get("length")?;
-        Ok(Some(FetchedRow {
-            after: column_text(row.get_ref("after")?),
-            key: column_text(row.get_ref("key")?),
-            json: too_long_record(u64::try_from(length).unwrap_or(0)),
-        }))
+        let mut places = Vec::new();
+        while let Some(row) = rows.next()? {
+            let key = column_text(row.get_ref("key")?);
+            places.push(RowPlace { after: row.get("after")?, key, length: row.get("length")? });
+        }
+        Ok(places)
     }
 
-    fn bind_parameters(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
+    fn bind_parameters(
+        &self,
+        statement: &mut Statement<'_>,
+        until: Option<&Value>,
+    ) -> rusqlite::Result<()> {
         let limit = PAGE_ROWS_MAX as i64;
         let since = self.mark.since.unwrap_or(i64::MIN);
         let bytes_max = self.database.row_bytes_max() as i64;
-        let values: [(&str, &dyn rusqlite::ToSql); 5] = [
+        let values: [(&str, &dyn rusqlite::ToSql); 6] = [
             (":session", &self.session),
             (":after", &self.mark.after),
             (":limit", &limit),
             (":since", &since),
             (":bytes", &bytes_max),
+            (":until", &until),
         ];
         // A query uses only some of the parameters, and binding an unknown one is an error.
         for (name, value) in values {
@@ -456,34 +526,6 @@ fn choose_query(
     Ok(name.and_then(|name| named(&name)))
 }
 
-/// The column with the length of the members that may be long.
-const LENGTH: &str = "long_bytes";
-
-/// Makes a query leave out members that are too long together. SQLite knows their length without
-/// loading them.
-fn guard_query(
-    connection: &Connection,
-    sql: &str,
-    long: &[&str],
-    bytes_max: usize,
-) -> rusqlite::Result<String> {
-    let statement = connection.prepare(sql)?;
-    let names: Vec<&str> = statement.column_names().collect();
-    if names.contains(&LENGTH) {
-        return Ok(format!("SELECT * FROM ({sql})"));
-    }
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let lengths = names.iter().filter(|name| long.contains(name));
-    let lengths = lengths.map(|name| format!("coalesce(octet_length({}), 0)", quoted(name)));
-    let length = lengths.chain(["0".to_owned()]).collect::<Vec<String>>().join(" + ");
-    let columns = names.iter().map(|name| match (quoted(name), long.contains(name)) {
-        (name, true) => format!("CASE WHEN {length} <= {bytes_max} THEN {name} END AS {name}"),
-        (name, false) => name,
-    });
-    let columns = columns.collect::<Vec<String>>().join(", ");
-    Ok(format!("SELECT {columns}, {length} AS {LENGTH} FROM ({sql})"))
-}
-
 fn fetch_row(
     row: &Row<'_>,
     json_members: &[&str],
@@ -494,90 +536,4 @@ fn fetch_row(
     let key = column_text(row.get_ref("key")?);
     let json = row_record(row, NOT_OF_THE_RECORD, json_members, bytes_max)?;
     Ok(FetchedRow { after, key, json })
-}
-
-/// A row as a record, from a column on: one JSON object.
-fn row_record(
-    row: &Row<'_>,
-    first: usize,
-    json_members: &[&str],
-    bytes_max: usize,
-) -> rusqlite::Result<String> {
-    // Absent where the members are.
-    let length: Option<i64> = row.get(LENGTH)?;
-    if let Some(length) = length.filter(|length| *length > bytes_max as i64) {
-        return Ok(too_long_record(length as u64));
-    }
-    let names = row.as_ref();
-    let mut json = String::from("{");
-    for index in first..names.column_count() {
-        let name = names.column_name(index)?;
-        let value = row.get_ref(index)?;
-        if value == ValueRef::Null || name == LENGTH {
-            continue;
-        }
-        if json.len() > 1 {
-            json.push(',');
-        }
-        json.push_str(encode_raw(name).get());
-        json.push(':');
-        json.push_str(row_member(value, json_members.contains(&name)).get());
-    }
-    json.push('}');
-    Ok(json)
-}
-
-/// Whether a row has a value that SQLite may not load.
-fn is_too_big(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::TooBig)
-}
-
-const TOO_LONG: &str = r#"{"hansard":"row too long","bytes":"#;
-
-/// Stands for a row that is too long to be loaded.
-fn too_long_record(bytes: u64) -> String {
-    format!("{TOO_LONG}{bytes}}}")
-}
-
-/// How long the row is that a record stands for; `None` for a record that is the row itself.
-pub(crate) fn too_long_bytes(record: &[u8]) -> Option<u64> {
-    let rest = str::from_utf8(record.strip_prefix(TOO_LONG.as_bytes())?).ok()?;
-    rest.trim_end().strip_suffix('}')?.parse().ok()
-}
-
-fn row_member(value: ValueRef<'_>, is_json: bool) -> Raw {
-    match value {
-        ValueRef::Integer(number) => encode_raw(&number),
-        ValueRef::Real(number) => encode_raw(&number),
-        _ => {
-            let text = column_text(value);
-            let json = if is_json { on_one_line(&text) } else { None };
-            json.unwrap_or_else(|| encode_raw(&text))
-        }
-    }
-}
-
-/// The text as JSON on one line, because a record is a line; `None` for other text.
-fn on_one_line(text: &str) -> Option<Raw> {
-    let json = Raw::parse(text).ok()?;
-    if !text.contains('\n') {
-        return Some(json);
-    }
-    // In JSON that parses, line breaks stand only between tokens: within strings they are escaped.
-    Raw::parse(text.replace(['\n', '\r'], " ")).ok()
-}
-
-fn encode_raw(value: &(impl Serialize + ?Sized)) -> Raw {
-    Raw::from_value(value).expect("texts and numbers encode")
-}
-
-fn column_text(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Null => String::new(),
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
-    }
 }

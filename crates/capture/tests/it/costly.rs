@@ -16,6 +16,7 @@ use crate::handmade::Home;
 use crate::scenario::{NOW, agent, short};
 
 const GOOSE: &str = ".local/share/goose/sessions/sessions.db";
+const CURSOR: &str = ".config/Cursor/User/globalStorage/state.vscdb";
 const OPENCODE: &str = ".local/share/opencode/opencode.db";
 
 const GOOSE_TABLES: &str = "
@@ -67,7 +68,7 @@ impl Machine {
     }
 
     fn read(&mut self) -> IngestSummary {
-        let agents = ["opencode", "goose", "codex", "claude"].map(agent);
+        let agents = ["opencode", "goose", "cursor", "codex", "claude"].map(agent);
         let environment = Environment::new(self.home.path(), []);
         let clock = || Time::from_millis(self.now.get());
         Ingester::new(&agents, &environment, &clock)
@@ -256,4 +257,90 @@ fn too_long_part_of_opencode_is_told() {
     check_too_long(&mut machine, 50_000 + 36);
     let told = short(&machine.home.sink);
     assert!(told.contains("Small one."), "{told}");
+}
+
+/// Checks that one row was told as too long, once, and everything beside it as it is.
+#[track_caller]
+fn check_beside_too_long(machine: &mut Machine, healthy: &[&str]) {
+    let summary = machine.read();
+    let warned = |kind| summary.warnings.iter().filter(|it| it.kind == kind).count();
+    let counts = [WarningKind::TooLong, WarningKind::Unreadable].map(warned);
+    assert_eq!(counts, [1, 0], "{:?}", summary.warnings);
+    assert_eq!(unknown(machine).len(), 1, "{:?}", unknown(machine));
+    let told = short(&machine.home.sink);
+    for text in healthy {
+        assert_eq!(told.matches(text).count(), 1, "`{text}` in {told}");
+    }
+    machine.home.sink.positions.clear();
+    machine.read();
+    assert_eq!(short(&machine.home.sink), told, "read again it is the same");
+}
+
+/// The members of a row alone are within the limit. What SQLite sorts is longer than they are.
+#[test]
+fn rows_beside_one_at_the_limit_are_told() {
+    let mut machine = Machine::new(few_bytes());
+    let opencode = machine.database(OPENCODE, OPENCODE_TABLES);
+    // The message travels with its part.
+    let bytes = 4_096 - 36;
+    let insert = format!(
+        r#"INSERT INTO part VALUES ('prt_2', 'msg_1', 'ses_1', 1, zeroblob({bytes}));
+        INSERT INTO part VALUES ('prt_3', 'msg_1', 'ses_1', 1, '{{"type":"text","text":"Behind it."}}');
+        INSERT INTO message VALUES ('msg_2', 'ses_1', 1, '{{"role":"user","time":{{"created":2}}}}');
+        INSERT INTO part VALUES ('prt_4', 'msg_2', 'ses_1', 1, '{{"type":"text","text":"The last."}}');"#
+    );
+    opencode.execute_batch(&insert).unwrap();
+    check_beside_too_long(&mut machine, &["Greeting", "Small one.", "Behind it.", "The last."]);
+}
+
+#[test]
+fn rows_beside_a_long_title_are_told() {
+    let mut machine = Machine::new(few_bytes());
+    let opencode = machine.database(OPENCODE, OPENCODE_TABLES);
+    // As JSON it is longer than as text.
+    let title = r#"UPDATE session SET title = replace(hex(zeroblob(1500)), '0', '"')"#;
+    opencode.execute_batch(title).unwrap();
+    check_beside_too_long(&mut machine, &["Small one."]);
+}
+
+#[test]
+fn rows_beside_many_long_ones_are_told() {
+    let mut machine = Machine::new(few_bytes());
+    let opencode = machine.database(OPENCODE, OPENCODE_TABLES);
+    for number in 100..1_000 {
+        let data = match number % 250 {
+            0 => format!("zeroblob({})", 4_096 - 36),
+            _ => format!(r#"'{{"type":"text","text":"Text {number}."}}'"#),
+        };
+        let insert =
+            format!("INSERT INTO part VALUES ('prt_{number}', 'msg_1', 'ses_1', 1, {data})");
+        opencode.execute_batch(&insert).unwrap();
+    }
+    machine.read();
+    assert_eq!(unknown(&machine).len(), 3, "{:?}", unknown(&machine));
+    let told = short(&machine.home.sink);
+    let lost = (100..1_000).filter(|number| number % 250 != 0);
+    let lost: Vec<i32> = lost.filter(|number| !told.contains(&format!("Text {number}."))).collect();
+    assert_eq!(lost, Vec::<i32>::new());
+}
+
+#[test]
+fn bubbles_beside_one_at_the_limit_are_told() {
+    let mut machine = Machine::new(few_bytes());
+    let bubble = |id: &str, text: &str| {
+        let json = format!(
+            r#"{{"bubbleId":"{id}","type":1,"text":"{text}","createdAt":"2026-01-01T00:00:01.000Z"}}"#
+        );
+        format!("INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:{id}', '{json}');")
+    };
+    let composer = r#"{"composerId":"c1","createdAt":1767225600000,"fullConversationHeadersOnly":[{"bubbleId":"a"},{"bubbleId":"b"},{"bubbleId":"c"}]}"#;
+    let tables = format!(
+        "CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+        INSERT INTO cursorDiskKV VALUES ('composerData:c1', '{composer}');
+        INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b', zeroblob(4096)); {} {}",
+        bubble("a", "Small one."),
+        bubble("c", "Behind it."),
+    );
+    machine.database(CURSOR, &tables);
+    check_beside_too_long(&mut machine, &["Small one.", "Behind it."]);
 }
