@@ -12,7 +12,7 @@ use event::{HookMessage, Time};
 
 use crate::signals::Signals;
 use crate::spool::Spool;
-use crate::spool_dir::SpoolSummary;
+use crate::spool_dir::{SpoolDir, SpoolSummary};
 
 /// Messages handled in one pass, of both folders together: the oldest. The others wait for the next
 /// pass.
@@ -49,7 +49,8 @@ pub enum FailureCause {
     Message,
     /// The transcript, which is read before its message. The message waits for it, however long.
     Transcript,
-    /// The journal takes nothing now, which ends the pass.
+    /// The journal takes nothing now, which ends the pass. The message waits, and the next pass begins
+    /// with others.
     Journal,
 }
 
@@ -154,8 +155,19 @@ impl Undelivered {
         summary: &mut UndeliveredSummary,
     ) -> Result<(), CaptureError> {
         let Some(message) = self.read(&file, now, summary) else { return Ok(()) };
-        self.handle_before(&message, now, handler, summary)?;
+        if let Err(error) = self.handle_before(&message, now, handler, summary) {
+            // It would meet the same error in every pass, in front of all others.
+            self.dir_of(&file).retry_later(file.name, message, now);
+            return Err(error);
+        }
         self.handle_message(file, message, false, now, handler, summary)
+    }
+
+    fn dir_of(&mut self, file: &WaitingFile) -> &mut SpoolDir {
+        match file.is_signal {
+            true => &mut self.signals.dir,
+            false => &mut self.spool.dir,
+        }
     }
 
     /// Handles a message. One that fails by itself waits, so that it is not in the way of the others,
@@ -185,7 +197,12 @@ impl Undelivered {
                 }
             }
             FailureCause::Transcript => dir.retry_later(name, tried, now),
-            FailureCause::Journal => return Err(error),
+            FailureCause::Journal => {
+                // Perhaps only its own session cannot be read or written: the next pass begins with
+                // the others. It is never given up, for the journal may take nothing at all now.
+                dir.retry_later(name, tried, now);
+                return Err(error);
+            }
         }
         Ok(())
     }

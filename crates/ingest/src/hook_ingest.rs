@@ -89,7 +89,7 @@ impl HookIngest {
         // After an error the remaining messages go to disk, where they wait for a later pass.
         // `is_kept` is in step with the messages: one answer for each that was tried.
         let remaining = &messages[is_kept.len()..];
-        is_kept.extend(remaining.iter().map(|message| store_message(message, undelivered, report)));
+        is_kept.extend(remaining.iter().map(|message| store_if_room(message, undelivered, report)));
         // Without messages the log is left alone.
         if !messages.is_empty() {
             queue.finish(not_kept(messages, &is_kept));
@@ -132,7 +132,7 @@ impl HookPass<'_, '_> {
         // reached. There it gets its place behind them. A full spool is being emptied, and the
         // message waits in the queue until then.
         if stored.has_more && message.ends_history() {
-            return Ok(undelivered.store_if_room(message).unwrap_or(false));
+            return Ok(store_if_room(message, undelivered, report));
         }
         match self.try_queued(message, now, undelivered, stored, report) {
             // On disk it waits for its next try, and later messages need not wait for it.
@@ -255,7 +255,7 @@ fn note_calls(messages: &[HookMessage], report: &HookReport) {
 }
 
 /// Stores all messages of the queue on disk, when no pass will ingest them. Those that cannot be
-/// stored stay in the queue and its log.
+/// stored, or find the spool full, stay in the queue and its log.
 pub fn store_queue(queue: &HookQueue, journal: &Path) {
     let undelivered = Undelivered::in_journal(journal);
     let report = HookReport::in_journal(journal);
@@ -264,7 +264,7 @@ pub fn store_queue(queue: &HookQueue, journal: &Path) {
         return;
     }
     let is_kept: Vec<bool> =
-        messages.iter().map(|message| store_message(message, &undelivered, &report)).collect();
+        messages.iter().map(|message| store_if_room(message, &undelivered, &report)).collect();
     queue.finish(not_kept(messages, &is_kept));
 }
 
@@ -278,24 +278,41 @@ fn store_message(message: &HookMessage, undelivered: &Undelivered, report: &Hook
     }
 }
 
-/// Stores a message in the spool; whether it is done with.
+/// Stores a message that was not tried yet; whether it is done with. While the spool is full it stays
+/// in the queue, whose limits hold: the daemon has taken it, and nothing is known to be wrong with it.
+fn store_if_room(message: &HookMessage, undelivered: &Undelivered, report: &HookReport) -> bool {
+    match undelivered.store_if_room(message) {
+        Ok(is_stored) => is_stored,
+        Err(error) => is_unnameable(&error, message, report),
+    }
+}
+
+/// Stores a message in the spool that was tried and has to wait; whether it is done with.
 ///
-/// A message is dropped and counted if the spool is full, as the hook itself would do, or if no file
-/// can have its name: kept in the queue it would be in the way of all later ones.
+/// If the spool is full it is dropped and counted, as the hook itself would do: kept in the queue it
+/// would be tried with every pass, and take the room of new ones.
 fn store_whole(message: &HookMessage, undelivered: &Undelivered, report: &HookReport) -> bool {
-    let problem = match undelivered.store_message(message) {
-        Ok(()) => return true,
-        Err(StoreError::SpoolFull) => "the spool is full",
-        Err(StoreError::Spool(error))
-            if matches!(error.kind(), ErrorKind::InvalidFilename | ErrorKind::NotFound) =>
-        {
-            "no file can have its name"
+    match undelivered.store_message(message) {
+        Ok(()) => true,
+        Err(StoreError::SpoolFull) => {
+            let problem = "the spool is full";
+            report.note_failure(&message.provider, &message.event, problem, message.at);
+            true
         }
-        // Other failures, such as a full disk, pass; the message stays in the queue.
-        Err(StoreError::Spool(_) | StoreError::Signal(_)) => return false,
-    };
-    report.note_failure(&message.provider, &message.event, problem, message.at);
-    true
+        Err(error) => is_unnameable(&error, message, report),
+    }
+}
+
+/// Whether no file can have the name of a message. Then it is dropped and counted: kept in the queue it
+/// would be in the way of all later ones. Other failures, such as a full disk, pass.
+fn is_unnameable(error: &StoreError, message: &HookMessage, report: &HookReport) -> bool {
+    let StoreError::Spool(error) = error else { return false };
+    let is_it = matches!(error.kind(), ErrorKind::InvalidFilename | ErrorKind::NotFound);
+    if is_it {
+        let problem = "no file can have its name";
+        report.note_failure(&message.provider, &message.event, problem, message.at);
+    }
+    is_it
 }
 
 /// The messages that are neither recorded nor stored.

@@ -179,7 +179,7 @@ fn failure_keeps_the_signal() {
     let mut summary = UndeliveredSummary::default();
     assert!(world.undelivered.handle(now, &mut fails, &mut summary).is_err());
     assert_eq!(world.files("").len(), 1);
-    assert_eq!(world.handle(0, SignalOutcome::Done).handled, 1);
+    assert_eq!(world.handle(1_000, SignalOutcome::Done).handled, 1);
 }
 
 #[test]

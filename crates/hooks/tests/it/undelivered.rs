@@ -187,3 +187,26 @@ fn unreadable_files_hide_no_others() {
     assert!(!handle(&mut undelivered, now, &mut session).has_more);
     assert_eq!(session.applied, [SignalKind::Clear]);
 }
+
+#[test]
+fn message_of_a_damaged_session_holds_up_no_other() {
+    let dir = TempDir::new().unwrap();
+    let mut undelivered = Undelivered::in_journal(dir.path());
+    let bad = message(None, 0);
+    undelivered.store_message(&bad).unwrap();
+    // The clear tries the bad one before it.
+    undelivered.store_signal(&message(Some(SignalKind::Clear), 1)).unwrap();
+    let refused = vec![(bad.name.clone(), CaptureError::Positions as Failure)];
+    let mut session = Session { refused, ..Session::default() };
+    for pass in 1..=5 {
+        undelivered.store_message(&message(None, 1 + pass)).unwrap();
+        let now = Time::from_millis(NOW + 10 + pass);
+        // The journal may take nothing at all now.
+        let _ = undelivered.handle(now, &mut session, &mut UndeliveredSummary::default());
+    }
+    assert_eq!(session.facts, 5, "the later ones");
+    // The damage is mended: nothing was given up.
+    session.refused.clear();
+    handle(&mut undelivered, Time::from_millis(NOW + 60 * 60 * 1_000), &mut session);
+    assert_eq!((session.facts, &session.applied[..]), (6, &[SignalKind::Clear][..]));
+}

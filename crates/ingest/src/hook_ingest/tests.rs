@@ -27,6 +27,26 @@ fn without_spool() -> TempDir {
     dir
 }
 
+/// A journal's folder whose spool has so many messages and takes no more.
+fn with_full_spool(messages: i64) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let undelivered = Undelivered::in_journal(dir.path());
+    for number in 0..messages {
+        let at = Time::from_millis(NOW - 10_000 + number);
+        let name = HookMessage::name_for(at, [0; 4]);
+        undelivered.store_message(&HookMessage { name, at, ..message(1) }).unwrap();
+    }
+    // The last one takes all the room there is, as its name says.
+    let spool = dir.path().join("spool");
+    let names = fs::read_dir(&spool).unwrap().flatten().map(|entry| entry.file_name());
+    let last = names.filter_map(|name| name.into_string().ok()).max().unwrap();
+    let (stem, _) = last.rsplit_once('-').unwrap();
+    fs::rename(spool.join(&last), spool.join(format!("{stem}-{}.json", 1_u64 << 28))).unwrap();
+    // The next one that asks counts anew.
+    fs::remove_file(spool.join(".taken")).unwrap();
+    dir
+}
+
 /// For a pass that finds no message.
 struct NoMessage;
 
@@ -112,22 +132,11 @@ fn message_lies_in_one_place() {
 
 #[test]
 fn clear_waits_while_the_spool_is_emptied() {
-    let dir = TempDir::new().unwrap();
     let clock = || Time::from_millis(NOW);
     let journal = Journal::in_memory();
-    let undelivered = Undelivered::in_journal(dir.path());
     // More than a pass handles, all of a session that is not known.
-    for number in 0..=1_000_i64 {
-        let at = Time::from_millis(NOW - 10_000 + number);
-        let name = HookMessage::name_for(at, [0; 4]);
-        undelivered.store_message(&HookMessage { name, at, ..message(1) }).unwrap();
-    }
-    // The last one takes all the room there is, as its name says.
-    let spool = dir.path().join("spool");
-    let names = fs::read_dir(&spool).unwrap().flatten().map(|entry| entry.file_name());
-    let last = names.filter_map(|name| name.into_string().ok()).max().unwrap();
-    let (stem, _) = last.rsplit_once('-').unwrap();
-    fs::rename(spool.join(&last), spool.join(format!("{stem}-{}.json", 1_u64 << 28))).unwrap();
+    let dir = with_full_spool(1_001);
+    let undelivered = Undelivered::in_journal(dir.path());
     let queue = HookQueue::open(dir.path()).unwrap();
     let clear = HookMessage { signal: Some(SignalKind::Clear), ..message(2) };
     assert!(queue.push(clear.clone()));
@@ -146,4 +155,19 @@ fn clear_waits_while_the_spool_is_emptied() {
     ingest.run_pass(&ingester, &mut recorder, &mut summary, clock()).unwrap();
     assert_eq!(queue.take_all(), [clear], "it is whole");
     assert_eq!(ingest.report.failures(), []);
+}
+
+#[test]
+fn full_spool_leaves_the_queue_whole() {
+    let dir = with_full_spool(1);
+    let queue = HookQueue::open(dir.path()).unwrap();
+    let clear = HookMessage { signal: Some(SignalKind::Clear), ..message(2) };
+    let other = message(3);
+    assert!(queue.push(clear.clone()) && queue.push(other.clone()));
+    store_queue(&queue, dir.path());
+    drop(queue);
+    // The next daemon has them, with their facts.
+    assert_eq!(HookQueue::open(dir.path()).unwrap().take_all(), [clear, other]);
+    assert_eq!(HookReport::in_journal(dir.path()).failures(), []);
+    assert!(!dir.path().join("signals").exists(), "each in one place");
 }
