@@ -17,9 +17,12 @@ pub enum Admission {
     /// That it was there and when it worked, not what was said.
     Status,
     Nothing,
+    /// It depends on the folder of the session, which is not known yet.
+    ByFolder,
 }
 
-/// Takes out what the sink does not want; whether nothing was taken out.
+/// Takes out what the sink does not want; whether nothing was taken out. A session that has not
+/// named its folder stays: a source whose folder is awaited is held back before ([`awaits_folder`]).
 pub(crate) fn admit(
     provider: &str,
     threads: &BTreeMap<String, ThreadState>,
@@ -27,11 +30,11 @@ pub(crate) fn admit(
     sink: &mut dyn Sink,
 ) -> bool {
     let mut is_whole = true;
-    for (name, thread) in threads {
+    for name in threads.keys() {
         let session = session_id(provider, name);
         // Asked with every batch: any record may name the folder of the session, or change it.
-        let admission = sink.admits(&session, thread.settings.cwd.as_deref());
-        if admission != Admission::All {
+        let admission = sink.admits(&session, folder(threads, name));
+        if matches!(admission, Admission::Status | Admission::Nothing) {
             is_whole = false;
             drafts.retain_mut(|draft| {
                 draft.session_id != session || (admission == Admission::Status && is_status(draft))
@@ -39,6 +42,27 @@ pub(crate) fn admit(
         }
     }
     is_whole
+}
+
+/// Whether an event belongs to a session whose folder decides about it, and is not known yet.
+pub(crate) fn awaits_folder<'a, Drafts: Iterator<Item = &'a Draft>>(
+    provider: &str,
+    threads: &BTreeMap<String, ThreadState>,
+    drafts: impl Fn() -> Drafts,
+    sink: &mut dyn Sink,
+) -> bool {
+    threads.keys().filter(|name| folder(threads, name).is_none()).any(|name| {
+        let session = session_id(provider, name);
+        drafts().any(|draft| draft.session_id == session)
+            && sink.admits(&session, None) == Admission::ByFolder
+    })
+}
+
+/// The folder of a session. A subagent that names none works in that of its parent.
+fn folder<'a>(threads: &'a BTreeMap<String, ThreadState>, name: &str) -> Option<&'a str> {
+    let thread = threads.get(name)?;
+    let own = thread.settings.cwd.as_deref();
+    own.or_else(|| threads.get(&thread.works_for()?.session)?.settings.cwd.as_deref())
 }
 
 /// Whether an event says only that a session works; what else it says is taken out.

@@ -15,7 +15,7 @@ use event::Time;
 use self::history::HistoryEnd;
 use self::relatives::RelativeLookup;
 pub use self::summary::{IngestProgress, IngestSummary, describe_unknown};
-use crate::admission::admit;
+use crate::admission::{admit, awaits_folder};
 use crate::agent::{Agent, LineageHint, SourceForm};
 use crate::checkpoint::{Checkpoint, file_times, identify_file, is_older};
 use crate::checkpoint_stat::CheckpointStat;
@@ -25,7 +25,7 @@ use crate::environment::Environment;
 use crate::error::{CaptureError, Warning};
 use crate::event_builder::session_id;
 use crate::known_sources::{KnownFiles, KnownSources, position_of};
-use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
+use crate::limit::{BATCH_BYTES_MAX, HELD_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
 use crate::lineage::{
     CopiedPart, Decision, Lineage, LineageFacts, MissingFact, OpeningFacts, OrderFacts, ReadTurn,
     RepeatedPart, decide, reading_order,
@@ -524,34 +524,64 @@ impl<'a> Ingester<'a> {
         };
         let mut bytes = 0;
         let mut looked = Poll::Complete;
+        let mut held = Vec::new();
         // At least one chunk is read before the limits are checked, so that even a pass with little
         // time makes progress.
-        while let Some(mut chunk) = tailer.next_chunk((self.clock)())? {
-            let drafts = &mut chunk.parsed.drafts;
-            let is_whole = admit(source.provider, &tailer.checkpoint.threads, drafts, sink);
-            summary.count_chunk(source, &chunk);
-            tell(chunk.to - chunk.from, chunk.parsed.drafts.len() as u64);
-            // Originals go before their batch, so that a crash in between leaves bytes without
-            // events, which the next pass replaces, and not events without bytes. Of a session that
-            // the user excluded no bytes are stored.
-            if is_whole {
-                keep_original(sink, source, &chunk)?;
-            }
-            // The sink may block for a while; the bytes need not be held meanwhile.
-            chunk.kept = None;
-            if let Some(batch) = chunk.batch {
-                self.source_index.note_checkpoint(&batch.source, &tailer.checkpoint);
-                sink.put_batch(Batch { drafts: chunk.parsed.drafts, ..batch })?;
-            }
+        while let Some(chunk) = tailer.next_chunk((self.clock)())? {
             bytes += chunk.to - chunk.from;
+            held.push(chunk);
+            let threads = &tailer.checkpoint.threads;
+            let drafts = || held.iter().flat_map(|chunk| &chunk.parsed.drafts);
+            if bytes < HELD_BYTES_MAX && awaits_folder(source.provider, threads, drafts, sink) {
+                match self.stop.is_asked() {
+                    true => break,
+                    false => continue,
+                }
+            }
+            for chunk in held.drain(..) {
+                self.put_chunk(source, &tailer.checkpoint, chunk, sink, summary, tell)?;
+            }
             let is_turn_over = bytes >= bytes_max || bytes_max < u64::MAX && tailer.is_spent();
             if is_turn_over || self.stop.is_asked() {
                 looked = Poll::Partial;
                 break;
             }
         }
+        // No record names the folder so far. The next poll reads these again, with what follows.
+        if !held.is_empty() {
+            looked = Poll::Deferred;
+        }
         summary.warnings.extend(tailer.take_warnings());
         Ok(looked)
+    }
+
+    /// Puts what is wanted of a chunk, and its checkpoint.
+    fn put_chunk(
+        &self,
+        source: &Source,
+        checkpoint: &Checkpoint,
+        mut chunk: ParsedChunk,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+        tell: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), IngestFailure> {
+        let drafts = &mut chunk.parsed.drafts;
+        let is_whole = admit(source.provider, &checkpoint.threads, drafts, sink);
+        summary.count_chunk(source, &chunk);
+        tell(chunk.to - chunk.from, chunk.parsed.drafts.len() as u64);
+        // Originals go before their batch, so that a crash in between leaves bytes without events,
+        // which the next pass replaces, and not events without bytes. Of a session that the user
+        // excluded no bytes are stored.
+        if is_whole {
+            keep_original(sink, source, &chunk)?;
+        }
+        // The sink may block for a while; the bytes need not be held meanwhile.
+        chunk.kept = None;
+        if let Some(batch) = chunk.batch {
+            self.source_index.note_checkpoint(&batch.source, checkpoint);
+            sink.put_batch(Batch { drafts: chunk.parsed.drafts, ..batch })?;
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,10 @@
 pub(crate) const BATCH_EVENTS_MAX: usize = 1_000;
 pub(crate) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
+/// What is held back of a source until a record names the folder of its session, if the folder decides
+/// whether it is recorded. Beyond it the session counts as one without a folder, which fits no path.
+pub(crate) const HELD_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// One record. A longer one is kept byte for byte and told as unknown; of a row in a database only
 /// the size is told.
 pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;

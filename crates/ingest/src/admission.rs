@@ -103,3 +103,103 @@ fn find_marker(cwd: &str) -> Admission {
     });
     strictest(markers)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+
+    use capture::{AGENTS, Environment, Ingester};
+    use event::Time;
+    use journal::{Options, Selection};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::recorder::Recorder;
+
+    /// A machine with one transcript, and a journal with rules.
+    struct Machine {
+        dir: TempDir,
+        journal: Journal,
+        rules: &'static str,
+    }
+
+    impl Machine {
+        fn new(rules: &'static str) -> Machine {
+            let dir = TempDir::new().unwrap();
+            fs::create_dir_all(dir.path().join(".claude/projects/-home-dev-app")).unwrap();
+            let journal = dir.path().join("journal");
+            let journal = Journal::open_or_create(&journal, &Options::default()).unwrap();
+            Machine { dir, journal, rules }
+        }
+
+        /// Lets the agent write so much of its transcript, and reads it.
+        fn read(&self, lines: &[String]) {
+            let file = self.dir.path().join(".claude/projects/-home-dev-app/s1.jsonl");
+            fs::write(file, lines.concat()).unwrap();
+            let policy = toml::from_str(self.rules).unwrap();
+            let policy = RecordingPolicy { capture: policy, ..RecordingPolicy::default() };
+            let views = RefCell::default();
+            let mut recorder = Recorder::new(&self.journal, Gate::new(policy), &views);
+            let environment = Environment::new(self.dir.path(), []);
+            let clock = || Time::from_millis(1_800_000_000_000);
+            let ingester = Ingester::new(AGENTS, &environment, &clock);
+            ingester.ingest_all(&mut recorder, &mut |_| {}).unwrap();
+        }
+
+        /// The prompts that are recorded, and whether the originals are kept.
+        fn recorded(&self) -> (Vec<String>, bool) {
+            let session = SessionId::new("claude:s1").unwrap();
+            let events = self.journal.events(&session, Selection::all());
+            let events = events.map(|events| events.map(Result::unwrap).collect::<Vec<_>>());
+            let events = events.unwrap_or_default().into_iter();
+            let prompts = events.filter_map(|event| event.text.clone()).collect();
+            (prompts, !self.journal.originals().sources().unwrap().is_empty())
+        }
+    }
+
+    fn prompt(number: u32, text: &str, folder: Option<&str>) -> String {
+        let cwd = folder.map(|folder| format!(r#""cwd":"{folder}","#)).unwrap_or_default();
+        format!(
+            r#"{{"type":"user","sessionId":"s1","uuid":"u{number}",{cwd}"timestamp":"2026-01-01T00:00:0{number}.000Z","message":{{"role":"user","content":"{text}"}}}}"#
+        ) + "\n"
+    }
+
+    fn lines(folder: &str) -> [String; 3] {
+        [prompt(1, "One.", None), prompt(2, "Two.", None), prompt(3, "Three.", Some(folder))]
+    }
+
+    #[test]
+    fn records_before_the_folder_are_held_back() {
+        for rules in [
+            r#"off = [{ path = "**/private" }]"#,
+            r#"off = [{ project = "/home/dev/private" }]"#,
+            r#"off = [{ path = "**/private" }, { path = "**/other", keep = "status" }]"#,
+        ] {
+            let machine = Machine::new(rules);
+            let lines = lines("/home/dev/private");
+            for count in 1..=3 {
+                machine.read(&lines[..count]);
+                assert_eq!(machine.recorded(), (Vec::new(), false), "{rules} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn records_before_another_folder_are_recorded() {
+        let machine = Machine::new(r#"off = [{ path = "**/private" }]"#);
+        let lines = lines("/home/dev/app");
+        machine.read(&lines[..2]);
+        assert_eq!(machine.recorded(), (Vec::new(), false));
+        machine.read(&lines);
+        let told = ["One.", "Two.", "Three."].map(str::to_owned).to_vec();
+        assert_eq!(machine.recorded(), (told, true));
+    }
+
+    #[test]
+    fn rule_of_another_agent_holds_nothing_back() {
+        let machine = Machine::new(r#"off = [{ agent = "codex", path = "**/private" }]"#);
+        machine.read(&lines("/home/dev/app")[..1]);
+        assert_eq!(machine.recorded(), (vec!["One.".to_owned()], true));
+    }
+}

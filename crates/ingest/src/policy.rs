@@ -80,12 +80,14 @@ impl CaptureRules {
         project: Option<&str>,
     ) -> Admission {
         // All rules are asked, not the first that fits: the order in the file has no meaning.
-        let fits = self.off.iter().filter(|rule| rule.matches_session(session, cwd, project));
-        let kept = fits.map(|rule| match rule.keep {
-            Keep::Nothing => Admission::Nothing,
-            Keep::Status => Admission::Status,
-        });
-        strictest(kept)
+        strictest(self.off.iter().map(|rule| match rule.fit(session, cwd, project) {
+            Fit::No => Admission::All,
+            Fit::ByFolder => Admission::ByFolder,
+            Fit::Yes => match rule.keep {
+                Keep::Nothing => Admission::Nothing,
+                Keep::Status => Admission::Status,
+            },
+        }))
     }
 }
 
@@ -112,7 +114,9 @@ pub(crate) fn strictest(admissions: impl Iterator<Item = Admission>) -> Admissio
     let strictness = |admission: &Admission| match admission {
         Admission::All => 0,
         Admission::Status => 1,
-        Admission::Nothing => 2,
+        // A rule that leaves out the whole session needs no folder.
+        Admission::ByFolder => 2,
+        Admission::Nothing => 3,
     };
     admissions.max_by_key(strictness).unwrap_or_default()
 }
@@ -123,20 +127,32 @@ impl Rule {
         [agent, session, project, path].into_iter().all(Option::is_none)
     }
 
-    fn matches_session(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> bool {
+    fn fit(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> Fit {
         // A session id is `agent:id`.
         let agent = session.split_once(':').map_or(session, |(agent, _)| agent);
         let is = |rule: &Option<String>, is: Option<&str>| {
             // A rule that names no agent, session or project fits any.
             rule.as_deref().is_none_or(|rule| Some(rule) == is)
         };
-        // A session with an unknown folder fits no path.
-        let is_below = |pattern: &String| cwd.is_some_and(|cwd| is_at_or_below(pattern, cwd));
-        is(&self.agent, Some(agent))
-            && is(&self.session, Some(session))
-            && is(&self.project, project)
-            && self.path.as_ref().is_none_or(is_below)
+        if !is(&self.agent, Some(agent)) || !is(&self.session, Some(session)) {
+            return Fit::No;
+        }
+        let Some(cwd) = cwd else {
+            // The project is that of the folder.
+            let names_folder = self.path.is_some() || self.project.is_some();
+            return if names_folder { Fit::ByFolder } else { Fit::Yes };
+        };
+        let is_below = self.path.as_ref().is_none_or(|pattern| is_at_or_below(pattern, cwd));
+        if is_below && is(&self.project, project) { Fit::Yes } else { Fit::No }
     }
+}
+
+/// Whether a session is one that a rule leaves out.
+enum Fit {
+    Yes,
+    No,
+    /// Its folder decides, which is not known.
+    ByFolder,
 }
 
 /// Whether a path is what a pattern names, or lies below it.
