@@ -137,8 +137,18 @@ test("running tests is running tests", () => {
 });
 
 test("seven days are seven, and every day between two has a bar", () => {
-  const now = Date.parse("2026-03-02T23:30:00Z");
-  check((days) => sinceDay(days, now), [["1", "2026-03-02T00:00:00Z"], ["7", "2026-02-24T00:00:00Z"], ["all", null], ["", null], ["-3", null]]);
+  const now = Date.parse("2026-03-30T23:30:00Z");
+  const zone = process.env.TZ;
+  for (const [where, one, seven] of [
+    ["UTC", "2026-03-30T00:00:00.000Z", "2026-03-24T00:00:00.000Z"],
+    ["Asia/Kolkata", "2026-03-30T18:30:00.000Z", "2026-03-24T18:30:00.000Z"],
+    // The clocks change on the 29th.
+    ["Europe/Berlin", "2026-03-30T22:00:00.000Z", "2026-03-24T23:00:00.000Z"],
+  ]) {
+    process.env.TZ = where;
+    check((days) => sinceDay(days, now), [["1", one], ["7", seven], ["all", null], ["", null], ["-3", null]]);
+  }
+  process.env.TZ = zone ?? "";
   const told = (values, max) => everyDay(new Map(values), max).map(({ name, value }) => `${name} ${value}`);
   assert.deepEqual(told([["2026-03-02", 3], ["2026-02-27", 1], ["not told", 9]]), ["2026-02-27 1", "2026-02-28 0", "2026-03-01 0", "2026-03-02 3"]);
   assert.deepEqual(told([["2020-01-01", 1], ["2026-03-02", 3]], 2), ["2026-03-01 0", "2026-03-02 3"]);

@@ -5,6 +5,7 @@
 //! so that a restart does not send it again.
 
 mod rules; // decides what is sent and when
+mod budget_watch; // adds up the money after news
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -13,20 +14,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bus::Draft;
-use journal::SessionInfo;
-use projection::{BudgetUse, Budgets, Day, Facts};
+use projection::{BudgetUse, Budgets};
 use serde_json::{Value, json};
 use supervise::{DaemonTask, Supervisor, fill_placeholders};
 
-use crate::api::budget_uses_of;
 use crate::context::DaemonContext;
 use crate::log::part;
 use crate::publish::{REV, compact};
 use crate::settings::Settings;
 use crate::status::BoardWatch;
+use budget_watch::BudgetWatch;
 use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
 use segments::write_atomic;
-use views::load_current;
 use wire::{health_dir, percent_encode};
 
 pub(crate) use rules::NotificationSettings;
@@ -106,6 +105,7 @@ fn run(sender: &NoticeSender, settings: &Mutex<NotifierSettings>, woken: &Receiv
     let status = &sender.context.status;
     let mut watch: Option<BoardWatch> = None;
     let mut added_up: Option<Instant> = None;
+    let mut budget_watch = BudgetWatch::new();
     loop {
         let NotifierSettings { notifications: settings, budgets } = lock(settings).clone();
         // Watched only while notifications are on: a watch costs a probe of the processes a second.
@@ -119,8 +119,11 @@ fn run(sender: &NoticeSender, settings: &Mutex<NotifierSettings>, woken: &Receiv
             false => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match woken {
-            // The settings may be other ones now.
-            Ok(()) => continue,
+            // The settings may be other ones now, and a rule may want what another one did not.
+            Ok(()) => {
+                budget_watch = BudgetWatch::new();
+                continue;
+            }
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -132,7 +135,7 @@ fn run(sender: &NoticeSender, settings: &Mutex<NotifierSettings>, woken: &Receiv
         let mut notices = tracker.apply_rules(&activities, &settings, clock(), zone);
         if added_up.is_none_or(|at| at.elapsed() >= ADD_UP_EVERY) {
             added_up = Some(Instant::now());
-            let uses = sender.budget_uses(&budgets);
+            let uses = sender.budget_uses(&mut budget_watch, &budgets);
             notices.extend(tracker.apply_budgets(&uses, &settings, clock(), zone));
         }
         // Stored before it is sent: after a crash one notice too few is better than one sent twice.
@@ -152,12 +155,11 @@ impl NoticeSender {
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    /// What is used of the budgets today; nothing where that cannot be read.
-    fn budget_uses(&self, budgets: &Budgets) -> Vec<BudgetUse> {
-        let journal = self.context.journal.current();
-        let today = Day::from_time((self.context.clock)());
-        let facts_of = |session: &SessionInfo| load_current::<Facts>(&journal, session);
-        budget_uses_of(&journal, budgets, today, facts_of).unwrap_or_else(|error| {
+    /// What is used of the budgets today; nothing without news, and where that cannot be read.
+    fn budget_uses(&self, watch: &mut BudgetWatch, budgets: &Budgets) -> Vec<BudgetUse> {
+        let DaemonContext { journal, clock, zone, .. } = &self.context;
+        let looked = watch.look(&journal.current(), budgets, clock(), zone);
+        looked.map(Option::unwrap_or_default).unwrap_or_else(|error| {
             tracing::warn!(target: part::DAEMON, "the budgets were not added up: {error}");
             Vec::new()
         })

@@ -1,16 +1,17 @@
 //! How much may be spent on a day, in a project and in a session, and how much of it is.
 //!
-//! Days are those of the usage report, in UTC. Money counts as it is shown: what has no price is
+//! Days are those of the usage report. Money counts as it is shown: what has no price is
 //! not in it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use event::{Cost, SessionId, is_in_project};
 
 use crate::day::Day;
 use crate::facts::Facts;
 use crate::price::PriceTable;
-use crate::spend::{Grouping, Money, Spending, SpendingFilter, Spent};
+use crate::spend::{DayOf, Grouping, Money, Spending, SpendingFilter, Spent};
 use crate::tokens::Basis;
 
 /// From this part of a limit on, a project or a session is mentioned.
@@ -93,10 +94,10 @@ impl BudgetUse {
 }
 
 /// Adds up what sessions spent, beside the limits.
-#[derive(Clone, Debug)]
 pub struct BudgetAccount<'a> {
     budgets: &'a Budgets,
     day: Day,
+    day_of: DayOf,
     projects: Spending,
     /// Who spent most on the day, in all and by project.
     most: BTreeMap<Option<String>, (Cost, SessionId)>,
@@ -104,9 +105,11 @@ pub struct BudgetAccount<'a> {
 }
 
 impl<'a> BudgetAccount<'a> {
-    pub fn new(budgets: &'a Budgets, day: Day) -> BudgetAccount<'a> {
-        let projects = on_day(day);
-        BudgetAccount { budgets, day, projects, most: BTreeMap::new(), sessions: Vec::new() }
+    /// An account of this day, which is one of `day_of`.
+    pub fn new(budgets: &'a Budgets, day: Day, day_of: DayOf) -> BudgetAccount<'a> {
+        let projects = on_day(day, &day_of);
+        let (most, sessions) = (BTreeMap::new(), Vec::new());
+        BudgetAccount { budgets, day, day_of, projects, most, sessions }
     }
 
     pub fn add_session(
@@ -117,7 +120,7 @@ impl<'a> BudgetAccount<'a> {
         prices: &PriceTable,
     ) {
         self.projects.add_session(session_id, provider, facts, prices);
-        let mut own = on_day(self.day);
+        let mut own = on_day(self.day, &self.day_of);
         own.add_session(session_id, provider, facts, prices);
         let rows = own.rows().filter_map(|row| Some((row.key?, row.spent)));
         for (project, spent) in rows.collect::<Vec<_>>() {
@@ -161,9 +164,9 @@ impl<'a> BudgetAccount<'a> {
     }
 }
 
-fn on_day(day: Day) -> Spending {
+fn on_day(day: Day, day_of: &DayOf) -> Spending {
     let within = SpendingFilter { since: Some(day), until: Some(day), project: None };
-    Spending::grouped_by(Grouping::Project).within(within)
+    Spending::grouped_by(Grouping::Project).by_days(Arc::clone(day_of)).within(within)
 }
 
 fn budget_use(

@@ -1,4 +1,4 @@
-//! Days, weeks and months in UTC: what sums are kept and shown by.
+//! Days, weeks and months: what sums are shown by.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const NANOS_PER_DAY: i128 = 86_400 * 1_000_000_000;
 
-/// A day in UTC, written `2026-11-16`.
+/// A day of the calendar, written `2026-11-16`. Its instants are those of the day in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Day(i64);
 
 impl Day {
+    /// The day in UTC.
     pub fn from_time(time: Time) -> Day {
         // Rounds down also before 1970, where a plain division would round towards zero.
         Day(time.nanos().div_euclid(NANOS_PER_DAY) as i64)

@@ -6,7 +6,6 @@
 //! `seq` and continued from there; it can be deleted at any time.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use event::payload::{
     ContextAdded, ModelUsage, ModelWords, SessionMode, SessionStarted, SettingsChanged,
@@ -15,19 +14,20 @@ use event::payload::{
 use event::{Cost, Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
 
-use crate::day::Day;
 use crate::ending::{Ending, EndingState, LastRecord};
 use crate::epoch::EpochCount;
 use crate::excerpt;
 use crate::model_name::bare_name;
 use crate::projection::Projection;
+use crate::quarter_hour::QuarterHour;
+use crate::reported_usage::ModelSums;
 use crate::ring_buffer::RingBuffer;
 use crate::title::{Title, TitleOrigin};
 use crate::tokens::{Basis, TokenTotals};
 use crate::tool::{Deed, deed_of_tool};
 use crate::torn::{EventNovelty, TornRecords, is_torn};
 use crate::turn_machine::{TurnOutcome, is_queued};
-use crate::usage::{ReportedUsage, RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
+use crate::usage::{RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
 
 /// Requests of which a fuller account can still replace the use. Agents amend a request while they
 /// write it; a later amendment is not counted, and its row is marked as incomplete.
@@ -110,7 +110,7 @@ struct CountedRequest {
     /// The event that told it first, and the one that told it last.
     first: EventId,
     last: EventId,
-    /// Where it was counted; nowhere if it is inherited or used nothing.
+    /// The row where it was counted, or among the inherited ones; nowhere if it used nothing.
     counted: Option<(RowNumber, UsageTotals)>,
     is_own: bool,
 }
@@ -197,7 +197,7 @@ impl Projection for Facts {
 }
 
 impl Facts {
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 
     pub fn about(&self) -> &SessionProfile {
         &self.about
@@ -361,7 +361,7 @@ impl Facts {
             self.about.model = Some(limit_name(model));
         }
         let mut used = UsageTotals::from_step(&step, event.cost);
-        // The key has the day, model and place of this account. The row of the first one may be
+        // The key has the time, model and place of this account. The row of the first one may be
         // another.
         let key = UsageKey {
             mode: step.usage.as_ref().and_then(|usage| usage.mode.as_deref()).map(limit_name),
@@ -376,6 +376,13 @@ impl Facts {
             Some(known) => {
                 known.last = event.id;
                 if !known.is_own {
+                    if let Some((number, before)) = known.counted.take() {
+                        self.usage.remove_inherited(number, &before);
+                    }
+                    known.counted = used.and_then(|used| {
+                        let number = self.usage.add_inherited(key.model.as_deref(), &used)?;
+                        Some((number, used))
+                    });
                     return;
                 }
                 if let Some((row, before)) = known.counted.take() {
@@ -399,11 +406,13 @@ impl Facts {
             // An inherited request is remembered, too: its amendment must not look like one of our
             // own.
             None => {
-                if !is_own {
-                    self.usage.include_others();
-                }
-                let counted = used.filter(|_| is_own);
-                let counted = counted.map(|used| (self.usage.add(key, &used), used));
+                let counted = used.and_then(|used| {
+                    let number = match is_own {
+                        true => self.usage.add(key, &used),
+                        false => self.usage.add_inherited(key.model.as_deref(), &used)?,
+                    };
+                    Some((number, used))
+                });
                 let step = CountedRequest { first: event.id, last: event.id, counted, is_own };
                 self.steps.push(step);
             }
@@ -414,28 +423,30 @@ impl Facts {
     fn take_report(&mut self, event: &Draft, is_own: bool) {
         let report = event.readable::<UsageReported>().unwrap_or_default();
         // One sum per model: a report may have it by several names, such as with `[1m]`.
-        let mut sums: BTreeMap<String, ReportedUsage> = BTreeMap::new();
+        let mut sums = ModelSums::new();
         for ModelUsage { model, usage } in &report.models {
             let Some(usd) = usage.cost.filter(|usd| *usd >= Cost::ZERO) else { continue };
             let sum = sums.entry(bare_name(model)).or_default();
             sum.usd += usd;
             sum.tokens += TokenTotals { requests: 0, ..TokenTotals::from_usage(usage) };
         }
-        for (model, sum) in &sums {
-            let key = self.usage_key(event, Some(model), &UsageTotals::default());
-            self.usage.add_report(key, *sum, is_own);
-            // An amendment of these requests changes their tokens and no longer their money.
-            for (row, used) in self.steps.iter_mut().filter_map(|step| step.counted.as_mut()) {
-                if self.usage.is_of_model(*row, model) {
-                    used.cover();
-                }
+        if sums.is_empty() {
+            return;
+        }
+        // An amendment of these requests changes their tokens and no longer their money.
+        let own = self.steps.iter_mut().filter(|step| step.is_own);
+        for (row, used) in own.filter_map(|step| step.counted.as_mut()) {
+            if sums.keys().any(|model| self.usage.is_of_model(*row, model)) {
+                used.cover();
             }
         }
+        let key = self.usage_key(event, None, &UsageTotals::default());
+        self.usage.add_report(&key, sums, is_own);
     }
 
     fn usage_key(&self, event: &Draft, model: Option<&str>, used: &UsageTotals) -> UsageKey {
         UsageKey {
-            day: Day::from_time(event.created_at),
+            quarter: QuarterHour::from_time(event.created_at),
             model: model.map(limit_name).or_else(|| self.about.model.clone()),
             project: self.about.project.clone(),
             cwd: self.about.cwd.clone(),

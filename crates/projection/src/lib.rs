@@ -34,6 +34,8 @@ mod ending; // how a session stands at the end of its log
 mod epoch; // stretches between starts, compactions, clears and silences
 mod title; // what a session is called
 mod usage; // what a session used
+mod reported_usage; // what the agent says that it cost
+mod quarter_hour; // the times that sums are kept by
 mod tokens; // tokens of requests, and how sure a sum is
 mod risk; // how much depends on an answer
 mod price; // what models cost
@@ -64,9 +66,10 @@ pub use price_import::{ImportedPrices, PriceForm};
 pub use price_list::{BadPrices, Price, PriceAbove, PriceList, Terms};
 pub use projection::Projection;
 pub use quality::{Quality, SessionFault};
+pub use quarter_hour::QuarterHour;
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;
-pub use spend::{Grouping, Money, MoneyParts, Spending, SpendingFilter, Spent, SpentRow};
+pub use spend::{DayOf, Grouping, Money, MoneyParts, Spending, SpendingFilter, Spent, SpentRow};
 pub use text::{CHUNK_CHARS_MAX, CallStyle, SessionText};
 pub use title::TitleOrigin;
 pub use tokens::{Basis, TokenTotals};

@@ -4,6 +4,7 @@
 //! A model without any of them has no price, which is not the same as being free.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use event::Cost;
 
@@ -12,13 +13,15 @@ use crate::price_list::{Price, PriceList, Terms};
 use crate::tokens::TokenTotals;
 
 /// The list this program was built with.
-const SHIPPED: &str = include_str!("../prices.json");
+static SHIPPED: LazyLock<PriceList> = LazyLock::new(|| {
+    PriceList::parse(include_str!("../prices.json")).expect("a test reads the list that is shipped")
+});
 
 /// The prices that apply.
 #[derive(Clone, Debug)]
 pub struct PriceTable {
     own: Option<PriceList>,
-    shipped: PriceList,
+    shipped: &'static PriceList,
     /// The newest model of each family.
     families: BTreeMap<Vec<String>, Newest>,
 }
@@ -78,9 +81,9 @@ impl PriceTable {
     }
 
     fn layered(own: Option<PriceList>) -> PriceTable {
-        let shipped = PriceList::parse(SHIPPED).expect("a test reads the table that is shipped");
+        let shipped = &*SHIPPED;
         let mut families = BTreeMap::<Vec<String>, Newest>::new();
-        let names = own.iter().chain([&shipped]).flat_map(|list| list.models.keys());
+        let names = own.iter().chain([shipped]).flat_map(|list| list.models.keys());
         for name in names {
             let ModelFamily { words, version } = ModelFamily::parse(name);
             // Not for an equal version: the user's own list comes first.
@@ -104,7 +107,7 @@ impl PriceTable {
     /// All entries with the list each one comes from, by name.
     pub fn entries(&self) -> impl Iterator<Item = AppliedPrice<'_>> {
         let mut entries = BTreeMap::new();
-        let lists = [(PriceSource::Shipped, Some(&self.shipped)), (PriceSource::Own, self.own())];
+        let lists = [(PriceSource::Shipped, Some(self.shipped)), (PriceSource::Own, self.own())];
         for (source, list) in lists {
             for (name, price) in list.iter().flat_map(|list| &list.models) {
                 entries.insert(name.as_str(), AppliedPrice { name, source, price });
@@ -149,12 +152,21 @@ impl PriceTable {
     }
 
     fn find_listed(&self, names: &[String]) -> Option<AppliedPrice<'_>> {
-        let lists = [(PriceSource::Own, self.own()), (PriceSource::Shipped, Some(&self.shipped))];
+        // The user's aliases also stand for shipped models.
+        let named = |name: &String| self.own()?.aliases.get(name).cloned();
+        let names: Vec<String> =
+            names.iter().map(|name| named(name).unwrap_or_else(|| name.clone())).collect();
+        let lists = [(PriceSource::Own, self.own()), (PriceSource::Shipped, Some(self.shipped))];
         lists.into_iter().find_map(|(source, list)| {
-            let (name, price) = list?.find(names)?;
+            let (name, price) = list?.find(&names)?;
             Some(AppliedPrice { name, source, price })
         })
     }
+}
+
+/// Whether the list this program was built with has this model.
+pub(crate) fn is_shipped(model: &str) -> bool {
+    SHIPPED.models.contains_key(model)
 }
 
 /// What a list would change of the prices that apply.
@@ -163,6 +175,8 @@ pub struct PriceUpdate {
     /// The user's own list afterwards: only what differs from the shipped prices.
     pub own: PriceList,
     pub changes: Vec<PriceChange>,
+    /// Other names of models that are new, or that stood for another model.
+    pub aliases: BTreeMap<String, String>,
     /// Prices that applied already.
     pub unchanged: u64,
 }
@@ -192,14 +206,19 @@ impl PriceTable {
         }
         // A later version of this program may ship a newer price, which a copy would hide.
         own.models.retain(|model, price| self.shipped.models.get(model) != Some(price));
-        let is_listed = |_: &String, model: &mut String| own.models.contains_key(model);
-        let mut aliases = std::mem::take(&mut own.aliases);
-        aliases.extend(list.aliases.clone());
-        aliases.retain(is_listed);
-        own.aliases = aliases;
+        let mut aliases = list.aliases.clone();
+        aliases.retain(|alias, model| own.aliases.get(alias) != Some(model));
+        own.aliases.extend(aliases.clone());
         if !list.as_of.is_empty() {
             own.as_of.clone_from(&list.as_of);
         }
-        PriceUpdate { own, changes, unchanged }
+        PriceUpdate { own, changes, aliases, unchanged }
+    }
+}
+
+impl PriceUpdate {
+    /// Whether the list says anything new.
+    pub fn is_news(&self) -> bool {
+        !self.changes.is_empty() || !self.aliases.is_empty()
     }
 }

@@ -4,6 +4,7 @@
 //! it, and the record of an agent does not say which host was paid.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use event::{Cost, Raw};
 use serde::Deserialize;
@@ -100,7 +101,8 @@ impl ImportedPrices {
 /// What was read so far.
 #[derive(Default)]
 struct ImportReader {
-    models: BTreeMap<String, Price>,
+    /// With what the name had around it, the plainest first.
+    models: BTreeMap<String, ((bool, bool), Price)>,
     skipped: u64,
     other_bands: Vec<String>,
 }
@@ -141,6 +143,12 @@ impl ImportReader {
             let fast = head.provider_specific_entry.as_ref().and_then(|entry| entry.get("fast"));
             if let Some(times) = fast.and_then(|times| times.read::<Cost>().ok()) {
                 price.modes.insert("fast".to_owned(), percent_of(times, Cost::from_nanos(NANOS)));
+            }
+            // `us/…` and `fast/…` are prices of a region and of a mode, which no record shows.
+            let maker = key.split_once('/').map(|(prefix, _)| prefix);
+            if maker.is_some() && maker != head.litellm_provider.as_deref() {
+                self.skipped += 1;
+                continue;
             }
             self.read_bands(&key, &fields, &mut price, &bad)?;
             self.take(&key, price)?;
@@ -224,19 +232,25 @@ impl ImportReader {
         Ok(())
     }
 
-    /// Keeps one price by model. Of names that only differ by a date, the one without it counts.
+    /// Keeps one price by model: that of the plain name, else of the name with the maker before it
+    /// or a date behind it.
     fn take(&mut self, key: &str, price: Price) -> Result<(), BadPrices> {
         price.check(key)?;
-        let name = key.rsplit('/').next().unwrap_or(key).to_lowercase();
-        let bare = bare_name(&name);
-        if name == bare || !self.models.contains_key(&bare) {
-            self.models.insert(bare, price);
+        let whole = key.to_lowercase();
+        let name = whole.rsplit('/').next().unwrap_or(&whole);
+        let bare = bare_name(name);
+        let rank = (name != bare, name != whole);
+        match self.models.entry(bare) {
+            Entry::Vacant(place) => _ = place.insert((rank, price)),
+            Entry::Occupied(mut known) if rank < known.get().0 => _ = known.insert((rank, price)),
+            Entry::Occupied(_) => {}
         }
         Ok(())
     }
 
     fn finish(self, form: PriceForm) -> ImportedPrices {
-        let list = PriceList::new(String::new(), self.models);
+        let models = self.models.into_iter().map(|(model, (_, price))| (model, price));
+        let list = PriceList::new(String::new(), models.collect());
         ImportedPrices { list, form, skipped: self.skipped, other_bands: self.other_bands }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use event::{Cost, Raw};
 use serde::{Deserialize, Serialize};
 
+use crate::price::is_shipped;
 use crate::tokens::TokenTotals;
 use crate::usage::CONTEXT_STEPS;
 
@@ -26,7 +27,7 @@ pub struct PriceList {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub as_of: String,
     pub models: BTreeMap<String, Price>,
-    /// Other names, each with a name in `models`.
+    /// Other names, each of a model in `models` or in the list that is shipped.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub aliases: BTreeMap<String, String>,
 }
@@ -133,7 +134,7 @@ impl PriceList {
             models.insert(model, price);
         }
         for (alias, model) in &written.aliases {
-            if !models.contains_key(model) {
+            if !models.contains_key(model) && !is_shipped(model) {
                 return Err(BadPrices::Alias { alias: alias.clone(), model: model.clone() });
             }
         }

@@ -5,19 +5,21 @@
 //! a request no numbers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use event::{Cost, SessionId, is_in_project};
+use event::{Cost, SessionId, Time, is_in_project};
 
 use crate::day::Day;
 use crate::facts::Facts;
 use crate::price::PriceTable;
+use crate::reported_usage::ReportedMoney;
 use crate::tokens::{Basis, TokenTotals};
 use crate::usage::{SessionUsage, UsageKey, UsageRow, UsageTotals};
 
 /// What rows stand for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grouping {
-    /// Days in UTC, `2026-11-16`.
+    /// Days, `2026-11-16`.
     Daily,
     /// Weeks of ISO 8601, `2026-W47`.
     Weekly,
@@ -60,6 +62,9 @@ impl Grouping {
         Grouping::ALL.into_iter().find(|grouping| grouping.as_str() == word)
     }
 }
+
+/// The day that an instant falls on. The time zone is the caller's; by default it is UTC.
+pub type DayOf = Arc<dyn Fn(Time) -> Day + Send + Sync>;
 
 /// Which use of sessions is added up; the default is all of it. A session may go on for months and
 /// over many projects, and counts with the part that fits.
@@ -161,9 +166,12 @@ impl Money {
 
     /// The money of a row: what requests named, its part of the agent's reports, and the rest by
     /// the table.
-    fn from_usage(row: &UsageRow, reported: Cost, prices: &PriceTable) -> Money {
+    fn from_usage(row: &UsageRow, reported: ReportedMoney, prices: &PriceTable) -> Money {
         let UsageRow { key, used } = row;
-        let mut money = Money::from_reported(used.told_cost + reported);
+        let mut money = Money::from_reported(used.told_cost + reported.usd);
+        if reported.is_estimate {
+            money.basis = Basis::Estimated;
+        }
         if used.unpriced.requests > 0 {
             money.add_money(&Money::from_table(key, used, prices));
         }
@@ -217,7 +225,7 @@ fn price_rows<'a>(
 ) -> impl Iterator<Item = (&'a UsageKey, Spent)> {
     let reported = usage.reported_money(prices);
     usage.all_rows().zip(reported).filter_map(move |(row, reported)| {
-        let is_empty = row.used.is_nothing() && reported == Cost::ZERO;
+        let is_empty = row.used.is_nothing() && reported == ReportedMoney::default();
         let spent = Spent {
             tokens: row.used.tokens,
             tokens_basis: row.used.tokens_basis(),
@@ -238,9 +246,10 @@ pub struct SpentRow {
 }
 
 /// A report over sessions: one row per key, and the total.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Spending {
     grouping: Grouping,
+    day_of: DayOf,
     within: SpendingFilter,
     rows: BTreeMap<Option<String>, RowTotals>,
     total: Spent,
@@ -255,8 +264,19 @@ struct RowTotals {
 
 impl Spending {
     pub fn grouped_by(grouping: Grouping) -> Spending {
-        let within = SpendingFilter::default();
-        Spending { grouping, within, rows: BTreeMap::new(), total: Spent::default() }
+        Spending {
+            grouping,
+            day_of: Arc::new(Day::from_time),
+            within: SpendingFilter::default(),
+            rows: BTreeMap::new(),
+            total: Spent::default(),
+        }
+    }
+
+    /// Counts by these days.
+    #[must_use]
+    pub fn by_days(self, day_of: DayOf) -> Spending {
+        Spending { day_of, ..self }
     }
 
     /// Of what is added from now on, only this.
@@ -274,8 +294,9 @@ impl Spending {
         prices: &PriceTable,
     ) {
         for (key, spent) in price_rows(facts.usage(), prices) {
-            let UsageKey { day, project, cwd, .. } = key;
-            if !self.within.takes_row(Some(*day), project.as_ref(), cwd.as_ref()) {
+            let UsageKey { quarter, project, cwd, .. } = key;
+            let day = (self.day_of)(quarter.begin());
+            if !self.within.takes_row(Some(day), project.as_ref(), cwd.as_ref()) {
                 continue;
             }
             let model = key.model.as_ref().map(|model| prices.model_name(model));

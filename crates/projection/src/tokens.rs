@@ -72,6 +72,12 @@ impl TokenTotals {
         *self == TokenTotals { requests: self.requests, ..TokenTotals::default() }
     }
 
+    /// Whether the same tokens were used, as far as every account of them tells.
+    pub(crate) fn is_paid_as(&self, other: &TokenTotals) -> bool {
+        let told = |it: &TokenTotals| [it.input, it.output, it.cache_read, it.cache_creation];
+        told(self) == told(other)
+    }
+
     /// All that the model was given to read.
     pub fn context(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)

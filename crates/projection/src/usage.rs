@@ -1,21 +1,26 @@
 //! What a session used, kept so that it can be grouped and priced later in any way.
 //!
-//! One row per day, model, place, size of context and mode. Prices are not in it: a new price table
-//! changes what is shown and not what was folded.
+//! One row per quarter of an hour, model, place, size of context and mode. Prices and time zones are
+//! not in it: a new price table or another zone changes what is shown and not what was folded.
 
 use event::Cost;
 use event::payload::StepCompleted;
 use serde::{Deserialize, Serialize};
 
-use crate::day::Day;
 use crate::model_name::bare_name;
 use crate::price::PriceTable;
 use crate::price_list::Terms;
+use crate::quarter_hour::QuarterHour;
+use crate::reported_usage::{Growth, MODELS_MAX, ModelSums, ReportedMoney, ReportedUsage};
 use crate::tokens::{Basis, TokenTotals, is_zero};
+
+/// Rows of one session that tell quarters of an hour apart: weeks without a pause. Further use is
+/// told apart by the day in UTC, and may be counted on a neighbouring day in other zones.
+const FINE_ROWS_MAX: usize = 4_096;
 
 /// Rows of one session. Further use is added to one row more that names no model and no place:
 /// the sum stays right, its parts are no longer told apart, and it has no price.
-const ROWS_MAX: usize = 1_024;
+const ROWS_MAX: usize = FINE_ROWS_MAX + 1_024;
 
 /// Sizes of context from which on some provider charges more. A request belongs to the largest
 /// one that it exceeds, or to 0.
@@ -24,7 +29,7 @@ pub const CONTEXT_STEPS: [u64; 6] = [32_000, 100_000, 128_000, 200_000, 256_000,
 /// What tells one row from another.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct UsageKey {
-    pub day: Day,
+    pub quarter: QuarterHour,
     pub model: Option<String>,
     pub project: Option<String>,
     pub cwd: Option<String>,
@@ -73,38 +78,15 @@ pub struct UsageRow {
 pub struct SessionUsage {
     /// In the order their first requests came.
     rows: Vec<UsageRow>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    reports: Vec<ModelReport>,
-    /// The reports include requests of subagents or of a fork's origin, which count in the sessions
-    /// they were made in.
+    #[serde(skip_serializing_if = "ReportedUsage::is_empty")]
+    reported: ReportedUsage,
+    /// The reports may include requests of subagents, which count in their own sessions.
     #[serde(skip_serializing_if = "is_false")]
     includes_others: bool,
-}
-
-/// What the agent says the requests to one model have cost so far.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct ModelReport {
-    /// As [`bare_name`] writes it.
-    model: String,
-    /// The sums of the last report, which grow as long as the session does.
-    last: ReportedUsage,
-    /// The money of all reports.
-    usd: Cost,
-    /// Tokens that no request of this session accounts for.
-    rest: TokenTotals,
-    /// The row of the last report with such tokens.
-    rest_row: Option<RowNumber>,
-}
-
-/// Models of which a session's reports are kept. Money of further ones is marked as incomplete: no
-/// session uses so many, and each costs a pass over the rows.
-const REPORTS_MAX: usize = 64;
-
-/// Sums over the requests to a model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ReportedUsage {
-    pub usd: Cost,
-    pub tokens: TokenTotals,
+    /// Requests of a fork's origin that no report includes yet, by model. They count in the session
+    /// they were made in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inherited: Vec<(String, TokenTotals)>,
 }
 
 /// The index of a row of [`SessionUsage`].
@@ -203,32 +185,9 @@ impl SessionUsage {
         total
     }
 
-    /// The part of each row in what the agent reported: money is split as the list prices would
-    /// split it.
-    pub(crate) fn reported_money(&self, prices: &PriceTable) -> Vec<Cost> {
-        let mut money = vec![Cost::ZERO; self.rows.len()];
-        for report in &self.reports {
-            let weigh = |terms: Terms<'_>, tokens: &TokenTotals| {
-                let cost = prices.cost(Some(&report.model), terms, tokens);
-                cost.map_or_else(|| usual_weight(tokens), |cost| i128::from(cost.usd.nanos()))
-            };
-            // The rest stands behind the rows. Where it belongs to other sessions, nothing of it
-            // counts here.
-            let rows = self.rows.iter().map(|row| match is_model(&row.key, &report.model) {
-                true => weigh(row.key.terms(), &row.used.covered),
-                false => 0,
-            });
-            let weights: Vec<_> = rows.chain([weigh(Terms::default(), &report.rest)]).collect();
-            let mut shares = split(report.usd, &weights);
-            let rest = shares.pop().unwrap_or(Cost::ZERO);
-            for (row, share) in money.iter_mut().zip(shares) {
-                *row += share;
-            }
-            if let Some(row) = report.rest_row.filter(|_| !self.includes_others) {
-                money[row] += rest;
-            }
-        }
-        money
+    /// The part of each row in what the agent reported.
+    pub(crate) fn reported_money(&self, prices: &PriceTable) -> Vec<ReportedMoney> {
+        self.reported.money(&self.rows, prices)
     }
 
     pub(crate) fn add(&mut self, key: UsageKey, used: &UsageTotals) -> RowNumber {
@@ -250,48 +209,93 @@ impl SessionUsage {
         self.rows[number].used.untold += 1;
     }
 
-    /// Marks that reports include what other sessions used.
+    /// Marks that reports include what subagents used.
     pub(crate) fn include_others(&mut self) {
         self.includes_others = true;
     }
 
-    /// Takes sums of the agent over all requests to a model. Of an inherited report only later
-    /// growth counts.
-    pub(crate) fn add_report(&mut self, key: UsageKey, reported: ReportedUsage, is_own: bool) {
-        let Some(model) = key.model.as_deref().map(bare_name) else { return };
-        let known = self.reports.iter().position(|report| report.model == model);
-        if known.is_none() && self.reports.len() == REPORTS_MAX {
-            return self.mark_incomplete(key);
-        }
-        let number = known.unwrap_or_else(|| {
-            self.reports.push(ModelReport {
-                model: model.clone(),
-                last: ReportedUsage::default(),
-                usd: Cost::ZERO,
-                rest: TokenTotals::default(),
-                rest_row: None,
-            });
-            self.reports.len() - 1
-        });
-        let last = std::mem::replace(&mut self.reports[number].last, reported);
-        // Sums that have become smaller were begun anew.
-        let ReportedUsage { usd, tokens: mut rest } = match reported.covers(&last) {
-            true => reported.since(&last),
-            false => reported,
+    /// Notes an inherited request and returns the number of its model; `None` if it is not told what
+    /// it used.
+    pub(crate) fn add_inherited(
+        &mut self,
+        model: Option<&str>,
+        used: &UsageTotals,
+    ) -> Option<RowNumber> {
+        let model = model.map(bare_name).filter(|_| used.untold == 0);
+        let known = model.as_ref().and_then(|model| self.position_of_inherited(model));
+        let number = match (known, model) {
+            (Some(number), _) => number,
+            (None, Some(model)) if self.inherited.len() < MODELS_MAX => {
+                self.inherited.push((model, TokenTotals::default()));
+                self.inherited.len() - 1
+            }
+            _ => {
+                self.includes_others = true;
+                return None;
+            }
         };
-        if !is_own || (usd == Cost::ZERO && rest.is_empty()) {
-            return;
+        self.inherited[number].1 += used.tokens;
+        Some(number)
+    }
+
+    /// Takes back what an inherited request added.
+    pub(crate) fn remove_inherited(&mut self, number: RowNumber, used: &UsageTotals) {
+        if let Some((_, tokens)) = self.inherited.get_mut(number) {
+            *tokens -= used.tokens;
         }
-        for row in self.rows.iter_mut().filter(|row| is_model(&row.key, &model)) {
-            let covered = row.used.unpriced.take_common(&mut rest);
-            row.used.covered += covered;
+    }
+
+    fn position_of_inherited(&self, model: &str) -> Option<usize> {
+        self.inherited.iter().position(|(known, _)| known == model)
+    }
+
+    /// Takes the agent's sums over all requests so far, by model; the key is that of the report, for
+    /// any model. Of an inherited report only later growth counts.
+    pub(crate) fn add_report(&mut self, key: &UsageKey, sums: ModelSums, is_own: bool) {
+        let (rows, inherited) = (&self.rows, &self.inherited);
+        let uncovered = |model: &str| {
+            let inherited = inherited.iter().filter(|(known, _)| known == model);
+            let mut tokens = TokenTotals::default();
+            inherited.for_each(|(_, known)| tokens += *known);
+            let rows = rows.iter().filter(|row| is_model(&row.key, model));
+            rows.for_each(|row| tokens += row.used.unpriced);
+            tokens
+        };
+        let growth = self.reported.take_sums(sums, uncovered);
+        for (model, grown) in growth {
+            let mut rest = grown.tokens;
+            let mut elsewhere = TokenTotals::default();
+            if let Some(number) = self.position_of_inherited(&model) {
+                elsewhere = self.inherited[number].1.take_common(&mut rest);
+            }
+            if !is_own {
+                continue;
+            }
+            if grown.usd == Cost::ZERO && grown.tokens.is_empty() {
+                continue;
+            }
+            let key = UsageKey { model: Some(model.clone()), ..key.clone() };
+            let row = self.find_row(key);
+            if !self.reported.has_room_for(&model) {
+                self.rows[row].used.untold += 1;
+                continue;
+            }
+            let mut covered = Vec::new();
+            for (number, row) in self.rows.iter_mut().enumerate() {
+                if row.used.unpriced.is_empty() || !is_model(&row.key, &model) {
+                    continue;
+                }
+                let common = row.used.unpriced.take_common(&mut rest);
+                row.used.covered += common;
+                if !common.is_empty() {
+                    covered.push((number, common));
+                }
+            }
+            let is_shared = self.includes_others;
+            let usd = grown.usd;
+            let growth = Growth { model, usd, covered, elsewhere, rest, row, is_shared };
+            self.reported.add_growth(growth);
         }
-        // What no request accounts for is counted by the day of the report.
-        let rest_row = (!rest.is_empty()).then(|| self.find_row(key));
-        let report = &mut self.reports[number];
-        report.usd += usd;
-        report.rest += rest;
-        report.rest_row = rest_row.or(report.rest_row);
     }
 
     /// Whether a row belongs to a model, by whatever name.
@@ -305,9 +309,16 @@ impl SessionUsage {
             return number;
         }
         let key = match self.rows.len() {
-            // The row at `ROWS_MAX` takes the rest. It keeps only the day and the context of its
+            0..FINE_ROWS_MAX => key,
+            FINE_ROWS_MAX..ROWS_MAX => {
+                let key = UsageKey { quarter: key.quarter.first_of_day(), ..key };
+                if let Some(number) = self.rows.iter().rposition(|row| row.key == key) {
+                    return number;
+                }
+                key
+            }
+            // The row at `ROWS_MAX` takes the rest. It keeps only the time and the context of its
             // first request.
-            0..ROWS_MAX => key,
             ROWS_MAX => UsageKey { model: None, project: None, cwd: None, ..key },
             _ => return ROWS_MAX,
         };
@@ -317,55 +328,8 @@ impl SessionUsage {
     }
 }
 
-impl ReportedUsage {
-    /// Whether the sums that every report has are at least as large. Others come and go with the
-    /// version of the agent.
-    fn covers(&self, earlier: &ReportedUsage) -> bool {
-        self.usd >= earlier.usd
-            && self.tokens.input >= earlier.tokens.input
-            && self.tokens.output >= earlier.tokens.output
-    }
-
-    fn since(&self, earlier: &ReportedUsage) -> ReportedUsage {
-        let mut tokens = self.tokens;
-        tokens -= earlier.tokens;
-        ReportedUsage { usd: self.usd - earlier.usd, tokens }
-    }
-}
-
 fn is_model(key: &UsageKey, bare: &str) -> bool {
     key.model.as_deref().is_some_and(|model| bare_name(model) == bare)
-}
-
-/// How much tokens weigh beside others of a model that has no price: as the prices of most models
-/// relate to each other.
-fn usual_weight(tokens: &TokenTotals) -> i128 {
-    let written_5m = tokens.cache_creation.saturating_sub(tokens.cache_creation_1h);
-    let weights = [
-        (20, tokens.input),
-        (100, tokens.output),
-        (2, tokens.cache_read),
-        (25, written_5m),
-        (40, tokens.cache_creation_1h),
-    ];
-    weights.into_iter().map(|(weight, tokens)| weight * i128::from(tokens)).sum()
-}
-
-/// Splits money by weights so that the parts add up to it. Without any weight the last has it all.
-fn split(usd: Cost, weights: &[i128]) -> Vec<Cost> {
-    let all: i128 = weights.iter().sum();
-    let nanos = i128::from(usd.nanos());
-    let (mut weighed, mut given) = (0, 0);
-    let last = weights.len().saturating_sub(1);
-    let parts = weights.iter().enumerate().map(|(index, weight)| {
-        weighed += weight;
-        let until =
-            if index == last { nanos } else { (nanos * weighed).checked_div(all).unwrap_or(0) };
-        let part = until - given;
-        given = until;
-        Cost::from_nanos(part as i64)
-    });
-    parts.collect()
 }
 
 /// The largest step of context that so many tokens exceed.

@@ -1,9 +1,12 @@
 //! The user's time zone: which local day and time an instant falls on.
 
+use std::sync::Arc;
+
 use event::Time;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use projection::DayOf;
 use supervise::Day;
 
 /// A time zone.
@@ -21,6 +24,29 @@ impl Zone {
     /// Returns the local day of a time.
     pub fn day(&self, at: Time) -> Day {
         Day::from_date(self.zoned(at).date())
+    }
+
+    /// Returns what tells the local day of a time, as sums of use are grouped by.
+    pub fn usage_days(&self) -> DayOf {
+        let zone = self.clone();
+        Arc::new(move |at| zone.usage_day(at))
+    }
+
+    /// Returns the local day of a time, as sums of use are grouped by.
+    pub fn usage_day(&self, at: Time) -> projection::Day {
+        let offset = i128::from(self.zoned(at).offset().seconds()) * 1_000_000_000;
+        // The local clock read as if it were UTC has the local date.
+        projection::Day::from_time(Time::from_nanos(at.nanos() + offset))
+    }
+
+    /// Returns the first instant of the local day of a time.
+    pub fn day_begin(&self, at: Time) -> Time {
+        self.bounds(self.day(at)).map_or(at, |(begin, _)| begin)
+    }
+
+    /// Returns the last instant of the local day of a time.
+    pub fn day_end(&self, at: Time) -> Time {
+        self.bounds(self.day(at)).map_or(at, |(_, next)| Time::from_nanos(next.nanos() - 1))
     }
 
     /// Formats the local time of day to the second: `143045`.

@@ -35,7 +35,7 @@ pub trait Sources: Send + Sync + 'static {
     fn explain(&self, id: &str) -> Result<Status, SourceError>;
     fn search(&self, query: &Query) -> Result<SearchReply, SourceError>;
     /// What they used, by `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or `project`.
-    fn usage(&self, by: &str, which: &SessionSelector) -> Result<Usage, SourceError>;
+    fn usage(&self, by: &str, which: &SessionSelector, is_utc: bool) -> Result<Usage, SourceError>;
     /// What happened over the sessions that fit, the newest first.
     fn feed(&self, wanted: &PageRequest) -> Result<Page<Happening>, SourceError>;
     /// How the work went in them.

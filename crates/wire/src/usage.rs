@@ -19,7 +19,7 @@ pub struct Usage {
 pub struct Budget {
     /// `day`, `project` or `session`.
     pub scope: &'static str,
-    /// The day in UTC, the project or the session.
+    /// The day, the project or the session.
     pub name: String,
     #[schema(value_type = f64)]
     pub limit: Cost,

@@ -27,7 +27,7 @@ pub struct WorkReport {
 /// The same of a day or a project.
 #[derive(Serialize, ToSchema)]
 pub struct WorkGroup {
-    /// A day in UTC, or a project; `null` for none.
+    /// A day in the machine's time zone, or a project; `null` for none.
     pub key: Option<String>,
     #[serde(flatten)]
     pub effort: Effort,

@@ -548,7 +548,7 @@ export interface components {
             exceeded: boolean;
             /** Format: double */
             limit: number;
-            /** @description The day in UTC, the project or the session. */
+            /** @description The day, the project or the session. */
             name: string;
             /** Format: int64 */
             percent: number;
@@ -1263,7 +1263,7 @@ export interface components {
         };
         /** @description The same of a day or a project. */
         WorkGroup: components["schemas"]["Effort"] & {
-            /** @description A day in UTC, or a project; `null` for none. */
+            /** @description A day in the machine's time zone, or a project; `null` for none. */
             key?: string | null;
         };
     };
@@ -2795,6 +2795,8 @@ export interface operations {
                  *     `project`.
                  */
                 by?: string;
+                /** @description Count by days of UTC instead of the machine's time zone. */
+                utc?: boolean;
             };
             header?: never;
             path?: never;

@@ -1,4 +1,5 @@
-// Days as the record counts them: of UTC, from midnight to midnight.
+// Days as people count them, from midnight to midnight where they are. Days that the daemon names are
+// those of its machine.
 
 const DAY_MS = 86_400_000;
 
@@ -9,7 +10,11 @@ const DAYS_MAX = 400;
 export function sinceDay(days: string, now = Date.now()): string | null {
   const number = Number(days);
   if (!Number.isInteger(number) || number < 1) return null;
-  return `${dayOf(now - (number - 1) * DAY_MS)}T00:00:00Z`;
+  const day = new Date(now);
+  // Set as a date: a day on which the clocks change is longer or shorter.
+  day.setDate(day.getDate() - (number - 1));
+  day.setHours(0, 0, 0, 0);
+  return day.toISOString();
 }
 
 /** A value for each day from the first to the last that has one, also for those that have none; of
@@ -23,6 +28,7 @@ export function everyDay(values: Map<string, number>, daysMax = DAYS_MAX): Array
   return all;
 }
 
+/** A day that was parsed from its name, which is read as one of UTC. */
 function dayOf(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }

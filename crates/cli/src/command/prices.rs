@@ -1,5 +1,6 @@
 //! `hansard prices`: what models cost, and where each price comes from.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use journal::{Journal, SessionFilter};
 use projection::{
     AppliedPrice, Grouping, ImportedPrices, Price, PriceChange, PriceSource, PriceTable,
 };
-use segments::write_atomic;
+use segments::{Zone, write_atomic};
 use serde::Serialize;
 
 use super::{CommandResult, Completion, Global};
@@ -88,6 +89,7 @@ struct UpdateShape<'a> {
     own_file: &'a Path,
     written: bool,
     changes: Vec<ChangeShape<'a>>,
+    aliases: &'a BTreeMap<String, String>,
     unchanged: u64,
     skipped: u64,
     other_bands: &'a [String],
@@ -142,7 +144,7 @@ fn recorded_models<'a>(
     journal: &Journal,
     table: &'a PriceTable,
 ) -> Result<Vec<PriceShape<'a>>, CliError> {
-    let spending = spending(journal, &SessionFilter::default(), Grouping::Model)?;
+    let spending = spending(journal, &SessionFilter::default(), Grouping::Model, &Zone::UTC)?;
     let shapes = spending.rows().filter_map(|row| {
         let model = row.key?;
         let applied = table.find(&model);
@@ -244,7 +246,7 @@ impl UpdateArgs {
             .hint("nothing was changed; correct the entry, or take it out")
         })?;
         let update = prices(journal)?.update(&imported.list);
-        let is_written = !self.dry_run && !update.changes.is_empty();
+        let is_written = !self.dry_run && update.is_news();
         if is_written {
             let text = serde_json::to_vec_pretty(&update.own).expect("prices always encode");
             let folder = own_file.parent().expect("the file lies in the journal's folder");
@@ -262,6 +264,7 @@ impl UpdateArgs {
                 own_file: &own_file,
                 written: is_written,
                 changes: changes.collect(),
+                aliases: &update.aliases,
                 unchanged: update.unchanged,
                 skipped: imported.skipped,
                 other_bands: &imported.other_bands,
@@ -272,6 +275,10 @@ impl UpdateArgs {
         }
         if let Some(more) = update.changes.len().checked_sub(CHANGES_SHOWN + 1) {
             output.line(format!("… and {} more", more + 1))?;
+        }
+        for (alias, model) in &update.aliases {
+            let (alias, model) = (one_line(alias, 34), escape_controls(model));
+            output.line(format!("= {alias:<34} as {model}"))?;
         }
         for model in &imported.other_bands {
             output.warn(format!(

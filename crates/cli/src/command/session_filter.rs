@@ -33,10 +33,10 @@ impl SessionFilterArgs {
         }
     }
 
-    /// The same for sums over whole days in UTC: a day that the user names is such a day.
-    pub(crate) fn filter_utc_days(&self, now: Time) -> SessionFilter {
-        let until = self.until.as_ref().map(|time| time.last(now, &Zone::UTC));
-        SessionFilter { active_until: until, ..self.filter(now, &Zone::UTC) }
+    /// The same for sums over whole days: a day that the user names ends with itself.
+    pub(crate) fn filter_whole_days(&self, now: Time, zone: &Zone) -> SessionFilter {
+        let until = self.until.as_ref().map(|time| time.last(now, zone));
+        SessionFilter { active_until: until, ..self.filter(now, zone) }
     }
 
     /// Whether it leaves sessions out, so that an empty list does not mean an empty journal.

@@ -5,7 +5,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use daemon::{Settings, answers, budget_uses, spending};
 use event::{Cost, SessionId};
 use journal::{Journal, ReadError};
-use projection::{Basis, BudgetScope, BudgetUse, Day, Grouping, Spending, Spent};
+use projection::{Basis, BudgetScope, BudgetUse, Grouping, Spending, Spent};
+use segments::Zone;
 
 use super::session_filter::{SessionFilterArgs, nothing_listed};
 use super::{CommandResult, Completion, Global};
@@ -16,7 +17,7 @@ use crate::world;
 /// Show tokens and cost by day, month, session, model or project.
 #[derive(Args)]
 pub(crate) struct UsageArgs {
-    /// How to group the rows; days, weeks and months are those of UTC
+    /// How to group the rows; days, weeks and months are local, or those of UTC with `--utc`
     #[arg(value_parser = grouping_parser(), default_value = "daily")]
     by: Grouping,
     #[command(flatten)]
@@ -32,8 +33,9 @@ fn grouping_parser() -> impl TypedValueParser<Value = Grouping> {
 impl UsageArgs {
     pub(crate) fn run(&self, global: &Global, output: &mut CliOutput) -> CommandResult {
         let journal = world::journal_to_read(global, output)?;
-        let filter = self.which.filter_utc_days(world::now());
-        let spending = spending(&journal, &filter, self.by)?;
+        let zone = output.zone();
+        let filter = self.which.filter_whole_days(world::now(), zone);
+        let spending = spending(&journal, &filter, self.by, zone)?;
         if spending.rows().next().is_none() && !output.json() {
             output.note(nothing_listed(&self.which, "tokens"));
             return Ok(Completion::Success);
@@ -52,7 +54,10 @@ pub(super) fn today_budgets(
 ) -> Result<Vec<BudgetUse>, CliError> {
     let Some(folder) = journal.dir() else { return Ok(Vec::new()) };
     match Settings::load(folder) {
-        Ok(settings) => Ok(budget_uses(journal, settings.budgets(), Day::from_time(world::now()))?),
+        // A limit is for the user's day, however the rows are shown.
+        Ok(settings) => {
+            Ok(budget_uses(journal, settings.budgets(), world::now(), &Zone::system())?)
+        }
         Err(error) => {
             output.warn(format!(
                 "the budgets are not known: {}",

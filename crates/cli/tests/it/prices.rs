@@ -75,6 +75,29 @@ fn newer_prices_are_taken_from_a_file() {
 }
 
 #[test]
+fn aliases_are_taken_from_a_file() {
+    let world = with_unknown_model();
+    let list = r#"{"version": 1, "models": {}, "aliases": {"best": "claude-opus-5-5"}}"#;
+    let path = file(&world, "own.json", list);
+    let done = json(&world.run(&["--json", "prices", "update", &path])).remove(0);
+    assert_eq!(
+        (&done["written"], &done["aliases"]["best"]),
+        (&true.into(), &"claude-opus-5-5".into())
+    );
+    let other = file(&world, "litellm.json", NEWER);
+    expect![[r#"
+        + claude-opus-9                      $7.00 in, $35.00 out
+        ~ gpt-5                              $1.00 in, $10.00 out, was $1.25 in, $10.00 out
+        --- stderr
+        2 changed, 0 as before, 1 left out (hosts, and models without a price by token)
+        written to `~/.local/share/hansard/prices.json`
+    "#]]
+    .assert_eq(&world.run(&["prices", "update", &other]).to_string());
+    let again = json(&world.run(&["--json", "prices", "update", &path])).remove(0);
+    assert_eq!((&again["written"], &again["aliases"]), (&false.into(), &serde_json::json!({})));
+}
+
+#[test]
 fn a_bad_price_is_refused_and_named() {
     let world = with_unknown_model();
     let path = file(&world, "bad.json", &NEWER.replace("7e-06", "\"cheap\""));

@@ -11,7 +11,8 @@ use capture::{Environment, OtlpEncoding, OtlpSignal};
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::document::{Format, Options};
-use projection::{Day, Facts, Grouping, Hot, Turns};
+use projection::{Facts, Grouping, Hot, Turns};
+use segments::Zone;
 use serve::{
     BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources, TokenError,
 };
@@ -50,6 +51,8 @@ pub(crate) struct ApiBackend {
     pub(crate) work_stats: WorkStats,
     pub(crate) environment: Environment,
     pub(crate) clock: fn() -> Time,
+    /// The time zone of days.
+    pub(crate) zone: Zone,
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
     pub(crate) preferences: PreferenceFile,
@@ -167,19 +170,26 @@ impl Sources for ApiBackend {
         Ok(answers::found(self.journal().search(query)?))
     }
 
-    fn usage(&self, by: &str, which: &SessionSelector) -> Result<wire::Usage, SourceError> {
+    fn usage(
+        &self,
+        by: &str,
+        which: &SessionSelector,
+        is_utc: bool,
+    ) -> Result<wire::Usage, SourceError> {
         let grouping = Grouping::parse(by).ok_or_else(|| SourceError::Bad {
             given: by.to_owned(),
             expected: "daily, weekly, monthly, session, model, agent or project",
         })?;
         let journal = self.journal();
         let facts_of = |session: &SessionInfo| self.facts.get(&journal, session);
-        let spending = spending_of(&journal, &filter(which), grouping, facts_of);
+        let zone = if is_utc { &Zone::UTC } else { &self.zone };
+        let spending = spending_of(&journal, &filter(which), grouping, zone, facts_of);
         let spending = spending.map_err(listing_error)?;
         // Settings that cannot be read are told elsewhere; what was used is shown all the same.
         let settings = journal.dir().and_then(|dir| Settings::load(dir).ok()).unwrap_or_default();
-        let today = Day::from_time((self.clock)());
-        let uses = budget_uses_of(&journal, settings.budgets(), today, facts_of);
+        let now = (self.clock)();
+        // A limit is for the user's day, however the rows are shown.
+        let uses = budget_uses_of(&journal, settings.budgets(), now, &self.zone, facts_of);
         Ok(answers::usage(&spending, &uses.map_err(listing_error)?))
     }
 
@@ -197,7 +207,7 @@ impl Sources for ApiBackend {
     }
 
     fn work(&self, which: &SessionSelector) -> Result<wire::WorkReport, SourceError> {
-        Ok(self.work_stats.report(&self.journal(), &filter(which))?)
+        Ok(self.work_stats.report(&self.journal(), &filter(which), &self.zone)?)
     }
 
     fn facets(&self) -> Result<wire::Facets, SourceError> {

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use event::SessionId;
+use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::{
-    BadPrices, BudgetAccount, BudgetUse, Budgets, Day, Facts, Grouping, PriceList, PriceTable,
-    Spending, SpendingFilter,
+    BadPrices, BudgetAccount, BudgetUse, Budgets, Facts, Grouping, PriceList, PriceTable, Spending,
+    SpendingFilter,
 };
 
 use crate::answers;
+use segments::Zone;
 use views::{SavedViews, ViewCache, load_current};
 
 /// Sessions read at a time.
@@ -103,15 +104,16 @@ pub(crate) fn without_source(journal: &Journal) -> Result<BTreeSet<SessionId>, R
     Ok(capture::sessions_without_source(&journal.sources()?))
 }
 
-/// Adds up tokens and cost by group, over whole days in UTC and only the matching part of each
+/// Adds up tokens and cost by group, over whole days of the zone and only the matching part of each
 /// session.
 pub fn spending(
     journal: &Journal,
     filter: &SessionFilter,
     by: Grouping,
+    zone: &Zone,
 ) -> Result<Spending, ListingError> {
     let mut kept = SavedViews::<Facts>::load(journal)?;
-    spending_of(journal, filter, by, |session| kept.take(journal, session))
+    spending_of(journal, filter, by, zone, |session| kept.take(journal, session))
 }
 
 /// As `spending`, with the facts from a function of the caller.
@@ -119,20 +121,21 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
     journal: &Journal,
     filter: &SessionFilter,
     by: Grouping,
+    zone: &Zone,
     mut facts_of: impl FnMut(&SessionInfo) -> Result<F, ReadError>,
 ) -> Result<Spending, ListingError> {
     let prices = prices(journal)?;
-    let mut spending = Spending::grouped_by(by).within(SpendingFilter {
-        since: filter.active_since.map(Day::from_time),
-        until: filter.active_until.map(Day::from_time),
+    let mut spending = Spending::grouped_by(by).by_days(zone.usage_days()).within(SpendingFilter {
+        since: filter.active_since.map(|since| zone.usage_day(since)),
+        until: filter.active_until.map(|until| zone.usage_day(until)),
         project: filter.project.clone(),
     });
     // No filter by project here: a session may have worked on the project before it changed to
     // another one. `Within` above selects that part.
     let filter = SessionFilter {
         project: None,
-        active_since: filter.active_since.map(|since| Day::from_time(since).begin()),
-        active_until: filter.active_until.map(|until| Day::from_time(until).end()),
+        active_since: filter.active_since.map(|since| zone.day_begin(since)),
+        active_until: filter.active_until.map(|until| zone.day_end(until)),
         ..filter.clone()
     };
     let mut after = None;
@@ -149,28 +152,31 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
     }
 }
 
-/// What is used of the budgets on a day, in UTC as in `spending`.
+/// What is used of the budgets on the day of this time.
 pub fn budget_uses(
     journal: &Journal,
     budgets: &Budgets,
-    day: Day,
+    now: Time,
+    zone: &Zone,
 ) -> Result<Vec<BudgetUse>, ListingError> {
-    budget_uses_of(journal, budgets, day, |session| load_current::<Facts>(journal, session))
+    budget_uses_of(journal, budgets, now, zone, |session| load_current::<Facts>(journal, session))
 }
 
 /// As `budget_uses`, with the facts from a function of the caller.
 pub(crate) fn budget_uses_of<F: Borrow<Facts>>(
     journal: &Journal,
     budgets: &Budgets,
-    day: Day,
+    now: Time,
+    zone: &Zone,
     mut facts_of: impl FnMut(&SessionInfo) -> Result<F, ReadError>,
 ) -> Result<Vec<BudgetUse>, ListingError> {
     if budgets.is_empty() {
         return Ok(Vec::new());
     }
     let prices = prices(journal)?;
-    let mut account = BudgetAccount::new(budgets, day);
-    let filter = SessionFilter { active_since: Some(day.begin()), ..SessionFilter::default() };
+    let mut account = BudgetAccount::new(budgets, zone.usage_day(now), zone.usage_days());
+    let active_since = Some(zone.day_begin(now));
+    let filter = SessionFilter { active_since, ..SessionFilter::default() };
     let mut after = None;
     loop {
         let page = journal.sessions(&filter, after.as_deref(), PAGE)?;

@@ -75,7 +75,8 @@ impl HttpService {
         folder: &Path,
         settings: &HttpSettings,
     ) -> Result<HttpService, OpenError> {
-        let DaemonContext { journal, environment, clock, health, status, hook_queue, .. } = context;
+        let DaemonContext { journal, environment, clock, zone, health, status, hook_queue, .. } =
+            context;
         let board = status.board().clone();
         let backend = ApiBackend {
             journal,
@@ -87,6 +88,7 @@ impl HttpService {
             work_stats: WorkStats::default(),
             environment,
             clock,
+            zone,
             health,
             telemeter: Telemeter::new(hook_queue),
             preferences: PreferenceFile::in_folder(folder),

@@ -10,6 +10,7 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
 use projection::{Day, Quality, SessionFault, Turn, TurnOutcome, Turns};
 use redact::Redactor;
+use segments::Zone;
 use wire::{Effort, FaultKind, WorkGroup, WorkReport};
 
 use super::facets::project_of;
@@ -47,12 +48,13 @@ impl WorkStats {
         &self,
         journal: &Journal,
         filter: &SessionFilter,
+        zone: &Zone,
     ) -> Result<WorkReport, ReadError> {
         let page = journal.sessions(filter, None, SESSIONS_MAX)?;
         let mut sums = WorkTotals::default();
         for session in &page.items {
             let session_work = self.load_session(journal, session)?;
-            sums.add(session, &session_work, filter);
+            sums.add(session, &session_work, filter, zone);
         }
         Ok(sums.finish(page.next.is_some()))
     }
@@ -127,7 +129,13 @@ struct GroupTotal {
 }
 
 impl WorkTotals {
-    fn add(&mut self, session: &SessionInfo, session_work: &SessionWork, filter: &SessionFilter) {
+    fn add(
+        &mut self,
+        session: &SessionInfo,
+        session_work: &SessionWork,
+        filter: &SessionFilter,
+        zone: &Zone,
+    ) {
         let is_in = |at: Time| {
             filter.active_since.is_none_or(|since| at >= since)
                 && filter.active_until.is_none_or(|until| at <= until)
@@ -140,13 +148,13 @@ impl WorkTotals {
             self.per_session.push(turns.len() as f64);
         }
         for turn in turns {
-            let day = self.days.entry(Day::from_time(turn.began)).or_default();
+            let day = self.days.entry(zone.usage_day(turn.began)).or_default();
             for sum in [&mut self.all, day, &mut *project] {
                 sum.add(turn);
             }
         }
         for at in session_work.loops.iter().filter(|at| is_in(**at)) {
-            let day = self.days.entry(Day::from_time(*at)).or_default();
+            let day = self.days.entry(zone.usage_day(*at)).or_default();
             for sum in [&mut self.all, day, &mut *project] {
                 sum.effort.test_fix_loops += 1;
             }

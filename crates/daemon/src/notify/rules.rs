@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use event::{SessionId, Time};
-use projection::{BudgetScope, BudgetUse, Day};
+use projection::{BudgetScope, BudgetUse};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
@@ -249,7 +249,7 @@ impl NoticeTracker {
             // A session has one limit for its whole life; the others begin anew with each day.
             let since = match used.scope {
                 BudgetScope::Session => Time::from_nanos(0),
-                BudgetScope::Day | BudgetScope::Project => Day::from_time(now).begin(),
+                BudgetScope::Day | BudgetScope::Project => zone.day_begin(now),
             };
             let what = format!("{} {}", used.scope.as_str(), used.name);
             let is_same =

@@ -22,7 +22,7 @@ fn told(budgets: &Budgets) -> Vec<String> {
     second.add("session.started", json!({"project": "org/lib", "cwd": "/home/dev/lib"}));
     second.step("claude-opus-5-5", 250_000, 0);
     let day: Day = "2026-11-17".parse().unwrap();
-    let mut account = BudgetAccount::new(budgets, day);
+    let mut account = BudgetAccount::new(budgets, day, std::sync::Arc::new(Day::from_time));
     for (id, log) in [("claude:1", &first), ("claude:2", &second)] {
         let mut facts = Facts::default();
         log.events.iter().for_each(|event| facts.apply(event));

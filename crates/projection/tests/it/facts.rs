@@ -34,7 +34,11 @@ fn check(log: &Log, expected: Expect) {
         let cwd = row.key.cwd.as_deref().unwrap_or("-");
         format!(
             "{} {model} {cwd}: {} requests, {} in, {} out, ${}",
-            row.key.day, tokens.requests, tokens.input, tokens.output, row.used.told_cost
+            projection::Day::from_time(row.key.quarter.begin()),
+            tokens.requests,
+            tokens.input,
+            tokens.output,
+            row.used.told_cost
         )
     }));
     expected.assert_eq(&lines.join("\n"));
@@ -315,7 +319,7 @@ fn a_state_of_another_version_is_not_continued() {
     log.prompt("go");
     let saved = folded(&log.events).save().unwrap();
     assert_eq!(Facts::load(&saved), Some(folded(&log.events)));
-    let older = String::from_utf8(saved).unwrap().replace("\"version\":3", "\"version\":2");
+    let older = String::from_utf8(saved).unwrap().replace("\"version\":4", "\"version\":3");
     for bytes in [older.as_bytes(), b"{}", b"garbage"] {
         assert_eq!(Facts::load(bytes), None);
     }

@@ -4,7 +4,7 @@ use event::{SessionId, Time};
 use expect_test::expect;
 use projection::{
     Basis, Facts, Grouping, ImportedPrices, MoneyParts, PriceForm, PriceList, PriceSource,
-    PriceTable, Projection, Spending, Spent,
+    PriceTable, Projection, Spending, Spent, SpentRow,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -201,6 +201,7 @@ fn use_of_a_subagent_counts_in_its_own_session() {
     log.use_tool("Task", json!({"prompt": "look around"}));
     report(&mut log, "claude-opus-5-5", 4_000, 0, 0.016);
     assert_eq!(money(&log).0, "0.004");
+    assert_eq!(spent(&log).basis(), Basis::Estimated, "a part may be the session's own");
 }
 
 #[test]
@@ -219,7 +220,10 @@ fn a_fork_counts_only_its_own_part_of_a_report() {
     inherited(log.events.last_mut().unwrap());
     log.step("claude-opus-5-5", 3_000, 0);
     report(&mut log, "claude-opus-5-5", 4_000, 0, 0.032);
-    assert_eq!(money(&log).0, "0.024");
+    assert_eq!((money(&log).0.as_str(), spent(&log).basis()), ("0.024", Basis::Exact));
+    // What no record shows is the fork's own: all of the origin's is known.
+    report(&mut log, "claude-opus-5-5", 5_000, 0, 0.040);
+    assert_eq!((money(&log).0.as_str(), spent(&log).basis()), ("0.032", Basis::Exact));
 }
 
 #[test]
@@ -232,6 +236,132 @@ fn an_amendment_behind_a_report_adds_no_money() {
     amends(log.events.last_mut().unwrap(), first);
     assert_eq!(money(&log).0, "0.1");
     assert_eq!(spent(&log).tokens.output, 20);
+}
+
+/// Money by day, as `day usd`.
+fn daily(log: &Log) -> Vec<String> {
+    let mut spending = Spending::grouped_by(Grouping::Daily);
+    let session = SessionId::new("claude:s").unwrap();
+    spending.add_session(&session, "claude", &folded(log), &PriceTable::shipped());
+    let words = |row: SpentRow| {
+        let usd = row.spent.money.usd.unwrap_or_default();
+        format!("{} {usd}", row.key.unwrap_or_default())
+    };
+    spending.rows().map(words).collect()
+}
+
+#[test]
+fn two_windows_continue_one_report() {
+    // Both resume a session that had cost 1 dollar, and are closed in either order; the second one
+    // knows nothing of the first.
+    for (first, second) in [(5_000, 1_000), (1_000, 5_000), (3_000, 3_000)] {
+        let mut log = Log::started();
+        log.step("nova-9", 10_000, 0);
+        report(&mut log, "nova-9", 10_000, 0, 1.0);
+        log.step("nova-9", first, 0);
+        log.step("nova-9", second, 0);
+        let usd = |tokens: u64| 1.0 + tokens as f64 / 10_000.0;
+        report(&mut log, "nova-9", 10_000 + first, 0, usd(first));
+        report(&mut log, "nova-9", 10_000 + second, 0, usd(second));
+        assert_eq!(money(&log).0, "1.6", "{first} and then {second}");
+        assert_eq!(spent(&log).basis(), Basis::Exact);
+    }
+}
+
+#[test]
+fn a_window_without_requests_adds_nothing() {
+    let mut log = Log::started();
+    log.step("nova-9", 1_000, 0);
+    report(&mut log, "nova-9", 1_000, 0, 1.0);
+    log.step("nova-9", 500, 0);
+    report(&mut log, "nova-9", 1_500, 0, 1.5);
+    report(&mut log, "nova-9", 1_000, 0, 1.0);
+    assert_eq!(money(&log).0, "1.5");
+}
+
+#[test]
+fn sums_that_begin_anew_count_whole() {
+    let mut log = Log::started();
+    log.step("nova-9", 9_000, 0);
+    report(&mut log, "nova-9", 9_000, 0, 0.9);
+    log.step("nova-9", 2_000, 0);
+    report(&mut log, "nova-9", 2_000, 0, 0.2);
+    assert_eq!(money(&log).0, "1.1");
+}
+
+#[test]
+fn money_without_a_record_stays_on_its_day() {
+    let mut log = Log::started();
+    log.step("claude-opus-5-5", 1_000, 0);
+    report(&mut log, "claude-opus-5-5", 4_000, 0, 0.016);
+    let first = ["2026-11-16 0.016"];
+    assert_eq!(daily(&log), first);
+    log.at = "2026-11-17T08:00:00Z".parse().unwrap();
+    log.step("claude-opus-5-5", 1_000, 0);
+    report(&mut log, "claude-opus-5-5", 8_000, 0, 0.032);
+    assert_eq!(daily(&log), ["2026-11-16 0.016", "2026-11-17 0.016"]);
+}
+
+#[test]
+fn a_subagent_takes_nothing_from_reports_before_it() {
+    let mut log = Log::started();
+    log.step("claude-opus-5-5", 1_000, 0);
+    report(&mut log, "claude-opus-5-5", 4_000, 0, 0.016);
+    log.use_tool("Task", json!({"prompt": "look around"}));
+    log.step("claude-opus-5-5", 1_000, 0);
+    report(&mut log, "claude-opus-5-5", 5_000, 0, 0.020);
+    assert_eq!((money(&log).0.as_str(), spent(&log).basis()), ("0.02", Basis::Exact));
+    // What follows may be the subagent's, or of a request that no record shows.
+    report(&mut log, "claude-opus-5-5", 9_000, 0, 0.036);
+    assert_eq!((money(&log).0.as_str(), spent(&log).basis()), ("0.02", Basis::Estimated));
+}
+
+#[test]
+fn a_price_of_a_region_is_not_the_plain_one() {
+    let entry = |maker: &str, input: &str| {
+        format!(
+            r#"{{"litellm_provider": "{maker}", "mode": "chat", "input_cost_per_token": {input},
+                "output_cost_per_token": 1e-05}}"#
+        )
+    };
+    let table = [
+        ("claude-nova-9", entry("anthropic", "5e-06")),
+        ("claude-nova-9-20271201", entry("anthropic", "9e-06")),
+        ("fast/us/claude-nova-9", entry("anthropic", "3e-05")),
+        ("us/claude-nova-9", entry("anthropic", "6e-06")),
+        ("us/claude-nova-10", entry("anthropic", "6e-06")),
+        ("gemini/gemini-9-pro", entry("gemini", "2e-06")),
+        ("gemini/gemini-9-flash", entry("gemini", "8e-06")),
+        ("gemini-9-flash", entry("gemini", "1e-06")),
+        ("openrouter/anthropic/claude-nova-9", entry("openrouter", "7e-06")),
+        ("bedrock/claude-nova-9", entry("bedrock", "7e-06")),
+    ];
+    let table = table.map(|(key, entry)| format!("\"{key}\": {entry}")).join(",");
+    let read = ImportedPrices::parse(&format!("{{{table}}}")).unwrap();
+    let prices: Vec<_> =
+        read.list.models.iter().map(|(model, price)| format!("{model} {}", price.input)).collect();
+    assert_eq!(prices, ["claude-nova-9 5", "gemini-9-flash 1", "gemini-9-pro 2"]);
+    assert_eq!(read.skipped, 5);
+}
+
+#[test]
+fn aliases_outlast_an_update() {
+    let own = r#"{"version": 1, "models": {"claude-opus-5-5": {"input": 9, "output": 9},
+        "mine": {"input": 1, "output": 1}}, "aliases": {"best": "claude-opus-5-5", "my": "mine"}}"#;
+    let table = PriceTable::with_own(PriceList::parse(own).unwrap());
+    // The list has the price that is shipped, so the user's own entry is not needed any more.
+    let shipped = PriceTable::shipped();
+    let price = shipped.find("claude-opus-5-5").unwrap().price.clone();
+    let mut list = PriceList::new(String::new(), [("claude-opus-5-5".to_owned(), price)].into());
+    list.aliases.insert("top".to_owned(), "claude-opus-5-5".to_owned());
+    let own = table.update(&list).own;
+    assert_eq!(own.models.keys().collect::<Vec<_>>(), ["mine"]);
+    let written = serde_json::to_string(&own).unwrap();
+    let table = PriceTable::with_own(PriceList::parse(&written).unwrap());
+    let found = |name: &str| table.find(name).map(|applied| (applied.name, applied.source));
+    assert_eq!(found("best"), Some(("claude-opus-5-5", PriceSource::Shipped)));
+    assert_eq!(found("top"), Some(("claude-opus-5-5", PriceSource::Shipped)));
+    assert_eq!(found("my"), Some(("mine", PriceSource::Own)));
 }
 
 /// What happens in a log: its kind, model, mode, two numbers and the days that pass before.

@@ -97,6 +97,8 @@ pub(crate) struct UsageParams {
     /// What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or
     /// `project`.
     by: Option<String>,
+    /// Count by days of UTC instead of the machine's time zone.
+    utc: Option<bool>,
 }
 
 /// Tokens and money
@@ -111,5 +113,6 @@ pub(crate) async fn usage(
     FilteredQuery(which, asked): FilteredQuery<UsageParams>,
 ) -> Answer {
     let by = asked.by.unwrap_or_else(|| "daily".to_owned());
-    app.answer_query(move |sources| sources.usage(&by, &which)).await
+    let is_utc = asked.utc == Some(true);
+    app.answer_query(move |sources| sources.usage(&by, &which, is_utc)).await
 }

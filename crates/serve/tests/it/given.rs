@@ -465,7 +465,7 @@ impl Sources for Made {
         })
     }
 
-    fn usage(&self, by: &str, _: &SessionSelector) -> Result<wire::Usage, SourceError> {
+    fn usage(&self, by: &str, _: &SessionSelector, _: bool) -> Result<wire::Usage, SourceError> {
         if by == "slow" {
             drop(self.slow.read().unwrap());
         }
