@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{SegmentError, SegmentKey, storage_error};
 
@@ -117,10 +118,13 @@ pub fn write_atomic(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Segme
     replace_file(&folder.join(name), &folder.join(format!(".{name}{HALF_WRITTEN}")), bytes)
 }
 
-/// Replaces a file atomically that another process may replace at the same time, as the daemon and
-/// `hansard import` do with the files of a segment. Each process writes beside under its own name.
+/// Replaces a file atomically that another process or thread may replace at the same time, as the
+/// daemon and `hansard import` do with the files of a segment. Each write goes beside under a name of
+/// its own.
 pub(super) fn write_contested(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
-    let beside = format!(".{name}.{}{HALF_WRITTEN}", std::process::id());
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let number = WRITES.fetch_add(1, Ordering::Relaxed);
+    let beside = format!(".{name}.{}.{number}{HALF_WRITTEN}", std::process::id());
     replace_file(&folder.join(name), &folder.join(beside), bytes)
 }
 
@@ -140,4 +144,30 @@ fn replace_file(path: &Path, beside: &Path, bytes: &[u8]) -> Result<(), SegmentE
 fn sync_folder(folder: &Path) -> Result<(), SegmentError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|error| storage_error(folder, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_replace_one_file_at_once() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let start = std::sync::Barrier::new(4);
+        let write = &|byte: u8| {
+            start.wait();
+            for _ in 0..50 {
+                write_contested(folder.path(), "talk.md", &[byte; 4_096]).expect("it is written");
+            }
+        };
+        std::thread::scope(|scope| {
+            for byte in b"abcd" {
+                scope.spawn(move || write(*byte));
+            }
+        });
+        let held = std::fs::read(folder.path().join("talk.md")).expect("it is there");
+        assert_eq!(held, [held[0]; 4_096]);
+        assert!(is_empty_but_for(folder.path(), "talk.md").expect("it is listed"));
+        assert_eq!(folder.path().read_dir().expect("it is listed").count(), 1);
+    }
 }
