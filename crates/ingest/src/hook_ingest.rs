@@ -6,6 +6,7 @@
 //! that is not known yet waits on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -109,7 +110,24 @@ impl HookPass<'_, '_> {
             Some((message.provider.as_str(), message.transcript.as_deref()?))
         });
         let named: BTreeSet<(&str, &Path)> = named.collect();
-        for (provider, path) in &named {
+        let Err(error) = self.read_and_settle(&named) else { return Ok(()) };
+        if self.failure_cause(&error) == FailureCause::Journal {
+            return Err(error);
+        }
+        // The journal refuses one of them, and will refuse it again. The others are read one by one,
+        // so that nothing waits for it: neither the messages nor other agents.
+        for transcript in named {
+            let Err(error) = self.read_and_settle(&BTreeSet::from([transcript])) else { continue };
+            if self.failure_cause(&error) == FailureCause::Journal {
+                return Err(error);
+            }
+            self.summary.warnings.push(refused(transcript.1, &error));
+        }
+        Ok(())
+    }
+
+    fn read_and_settle(&mut self, named: &BTreeSet<(&str, &Path)>) -> Result<(), CaptureError> {
+        for (provider, path) in named {
             self.ingester.read_transcript(provider, path, self.sink, self.summary)?;
         }
         if named.is_empty() {
@@ -319,6 +337,19 @@ fn is_unnameable(error: &StoreError, message: &HookMessage, report: &HookReport)
 fn not_kept(messages: Vec<HookMessage>, is_kept: &[bool]) -> Vec<HookMessage> {
     let messages = messages.into_iter().zip(is_kept);
     messages.filter(|(_, is_kept)| !**is_kept).map(|(message, _)| message).collect()
+}
+
+/// A transcript whose events the journal does not take.
+fn refused(path: &Path, error: &CaptureError) -> Warning {
+    let reason = error.source().map(ToString::to_string).unwrap_or_default();
+    Warning {
+        kind: WarningKind::Unreadable,
+        provider: "hansard",
+        version: None,
+        path: Some(path.to_owned()),
+        message: format!("the journal does not take its events: {reason}"),
+        count: 1,
+    }
 }
 
 /// What the user should know about a pass over a folder.

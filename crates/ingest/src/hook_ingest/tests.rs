@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use event::{HookFact, Kind, Raw, SignalKind};
+use capture::{AGENTS, Batch, Environment, KnownSource, Original, SinkError};
+use event::{EventId, HookFact, Kind, Raw, SessionId, SignalKind};
 use tempfile::TempDir;
 
 use super::*;
@@ -170,4 +171,86 @@ fn full_spool_leaves_the_queue_whole() {
     assert_eq!(HookQueue::open(dir.path()).unwrap().take_all(), [clear, other]);
     assert_eq!(HookReport::in_journal(dir.path()).failures(), []);
     assert!(!dir.path().join("signals").exists(), "each in one place");
+}
+
+/// A journal that refuses the events of one session.
+#[derive(Default)]
+struct RefusingSink {
+    positions: BTreeMap<String, String>,
+    recorded: Vec<String>,
+}
+
+const REFUSED: &str = "claude:refused";
+
+impl Sink for RefusingSink {
+    fn show_sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+        self.positions.iter().for_each(|(key, checkpoint)| show(KnownSource { key, checkpoint }));
+        Ok(())
+    }
+
+    fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
+        Ok(self.positions.get(key).cloned())
+    }
+
+    fn keep_original(&mut self, _: Original<'_>) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
+        for draft in &batch.drafts {
+            if draft.session_id.as_str() == REFUSED {
+                let error = AppendError::SessionExists(draft.session_id.clone());
+                return Err(SinkError(Box::new(error)));
+            }
+            self.recorded.push(format!("{} {}", draft.session_id, draft.kind));
+        }
+        self.positions.insert(batch.source, batch.to);
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn find_event(&self, _: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+        Ok(None)
+    }
+
+    fn find_events(&self, _: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+        Ok(vec![None; ids.len()])
+    }
+}
+
+#[test]
+fn refused_transcript_holds_up_no_other() {
+    let dir = TempDir::new().unwrap();
+    let transcripts = dir.path().join(".claude/projects/-home-dev-app");
+    fs::create_dir_all(&transcripts).unwrap();
+    let environment = Environment::new(dir.path(), []);
+    let queue = HookQueue::open(dir.path()).unwrap();
+    for (number, session) in (1..).zip(["other", "refused", "third"]) {
+        let path = transcripts.join(format!("{session}.jsonl"));
+        let line = format!(
+            r#"{{"type":"user","uuid":"u","sessionId":"{session}","timestamp":"2027-01-15T08:00:00Z","message":{{"role":"user","content":"go"}}}}"#
+        );
+        fs::write(&path, line + "\n").unwrap();
+        let session = session.to_owned();
+        let transcript = Some(path.clone());
+        assert!(queue.push(HookMessage { session, transcript, facts: vec![], ..message(number) }));
+    }
+    let mut ingest = HookIngest {
+        queue,
+        undelivered: Undelivered::in_journal(dir.path()),
+        report: HookReport::in_journal(dir.path()),
+        memory: HookMemory::default(),
+    };
+    let (mut sink, mut summary) = (RefusingSink::default(), IngestSummary::default());
+    let clock = || Time::from_millis(NOW);
+    let ingester = Ingester::new(AGENTS, &environment, &clock);
+    ingest.run_pass(&ingester, &mut sink, &mut summary, clock()).unwrap();
+    let prompts: Vec<_> =
+        sink.recorded.iter().filter(|event| event.ends_with("user.prompt")).collect();
+    assert_eq!(prompts, ["claude:other user.prompt", "claude:third user.prompt"]);
+    let warned: Vec<_> = summary.warnings.iter().filter_map(|it| it.path.as_deref()).collect();
+    assert_eq!(warned, [transcripts.join("refused.jsonl")]);
 }
