@@ -30,6 +30,15 @@ pub enum ImportFormat {
     Events,
 }
 
+/// What is indexed before an import ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Indexing {
+    /// Everything there is, also what others have recorded.
+    All,
+    /// Nothing: the journal's own thread does it, and a search reads what is not indexed yet.
+    Left,
+}
+
 /// How far an import is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ImportProgress {
@@ -89,13 +98,23 @@ impl RecordImport<'_> {
         input: &mut dyn BufRead,
         tell: &mut dyn FnMut(ImportProgress),
     ) -> Result<Imported, ImportError> {
+        self.run_stages(journal, input, Indexing::All, tell)
+    }
+
+    fn run_stages(
+        &self,
+        journal: &Journal,
+        input: &mut dyn BufRead,
+        indexing: Indexing,
+        tell: &mut dyn FnMut(ImportProgress),
+    ) -> Result<Imported, ImportError> {
         let socket = instance::socket(self.folder);
         let mut account =
             Import::from_file(self.name, self.format.as_str(), self.now, move |message| {
                 // The message is only news, so a missing bus is no failure.
                 let _ = bus::send(&socket, &[message]);
             });
-        match self.import(journal, input, &mut account, tell) {
+        match self.import(journal, input, indexing, &mut account, tell) {
             Ok(imported) => {
                 let Imported { events, span, .. } = imported;
                 account.finish_slice(Slice { sources: 1, events, span, ..Slice::default() });
@@ -113,6 +132,7 @@ impl RecordImport<'_> {
         &self,
         journal: &Journal,
         input: &mut dyn BufRead,
+        indexing: Indexing,
         account: &mut Import,
         tell: &mut dyn FnMut(ImportProgress),
     ) -> Result<Imported, ImportError> {
@@ -125,10 +145,12 @@ impl RecordImport<'_> {
             })?,
         };
         account.enter_stage(Stage::Transcribing);
-        // In portions, so that progress can be shown between them.
-        while let Some(position) = journal.index()? {
-            account.note_done(position, None);
-            tell(ImportProgress::Indexed(position));
+        if indexing == Indexing::All {
+            // In portions, so that progress can be shown between them.
+            while let Some(position) = journal.index()? {
+                account.note_done(position, None);
+                tell(ImportProgress::Indexed(position));
+            }
         }
         let zone = Zone::system();
         for session in &imported.changed {
@@ -140,15 +162,16 @@ impl RecordImport<'_> {
     }
 }
 
-/// Imports the sample into the journal in a folder.
+/// Imports the sample into the journal in a folder, beside everything else the daemon does.
 pub(crate) fn import_sample(
     journal: &Journal,
     folder: &Path,
     now: Time,
 ) -> Result<Imported, ImportError> {
-    RecordImport { folder, name: SAMPLE_NAME, format: ImportFormat::Events, now }.run(
+    RecordImport { folder, name: SAMPLE_NAME, format: ImportFormat::Events, now }.run_stages(
         journal,
         &mut SAMPLE.as_bytes(),
+        Indexing::Left,
         &mut |_| (),
     )
 }

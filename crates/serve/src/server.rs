@@ -65,6 +65,14 @@ const SHORT_WAITING_MAX: usize = 64;
 const COPIES_MAX: usize = 2;
 const COPIES_WAITING_MAX: usize = 8;
 
+/// The imports that run at a time, beside all questions, and that wait; a further one is refused.
+const IMPORTS_MAX: usize = 1;
+const IMPORTS_WAITING_MAX: usize = 4;
+
+/// As many as all limits admit together.
+const BLOCKING_THREADS_MAX: usize =
+    QUESTIONS_MAX + READS_MAX + SHORT_MAX + COPIES_MAX + IMPORTS_MAX;
+
 /// The interval at which the token files are checked while a stream is open.
 const TOKEN_EVERY: Duration = Duration::from_millis(900);
 
@@ -164,9 +172,8 @@ impl HttpServer {
         // disk runs on blocking threads.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            // As many as all limits admit together: one kind of work never waits for the threads of
-            // another.
-            .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX + COPIES_MAX)
+            // One kind of work never waits for the threads of another.
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("answering")
             .build()
             .map_err(OpenError::Thread)?;
@@ -185,6 +192,7 @@ impl HttpServer {
             reads: ConcurrencyLimit::new(READS_MAX, CONNECTIONS_MAX),
             short: ConcurrencyLimit::new(SHORT_MAX, SHORT_WAITING_MAX),
             copies: ConcurrencyLimit::new(COPIES_MAX, COPIES_WAITING_MAX),
+            imports: ConcurrencyLimit::new(IMPORTS_MAX, IMPORTS_WAITING_MAX),
             auth,
             broadcaster,
             followers,
@@ -244,6 +252,7 @@ struct AppStateInner {
     reads: ConcurrencyLimit,
     short: ConcurrencyLimit,
     copies: ConcurrencyLimit,
+    imports: ConcurrencyLimit,
     auth: Auth,
     broadcaster: Broadcaster,
     followers: Followers,
@@ -301,6 +310,16 @@ impl AppState {
     ) -> Answer {
         self.run_query(move |sources| JsonReply::encode(&question(sources).map_err(Into::into)?))
             .await
+    }
+
+    /// Runs an import, which writes and takes longer than a question, and encodes its answer.
+    pub(crate) async fn answer_import<T: Serialize, E: Into<Refusal>>(
+        &self,
+        import: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
+    ) -> Answer {
+        let encode =
+            move |sources: &dyn Sources| JsonReply::encode(&import(sources).map_err(Into::into)?);
+        self.query_with(&self.0.imports, encode).await
     }
 
     /// Reads from the journal for a follower.

@@ -38,6 +38,8 @@ pub struct Imported {
     pub events: u64,
     /// Events that were there before.
     pub already_recorded: u64,
+    /// Events of deleted sessions: importing them does not bring them back.
+    pub deleted: u64,
     pub artifacts: u64,
     /// The sessions that have new events.
     #[serde(skip)]

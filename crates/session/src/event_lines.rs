@@ -52,7 +52,7 @@ pub fn import_events(
         if waiting.len() == LINES_PER_BATCH.min(BATCH_EVENTS_MAX) || bytes > BATCH_BYTES_MAX / 2 {
             append_waiting(journal, &mut waiting, &mut imported)?;
             bytes = 0;
-            tell(imported.events + imported.already_recorded);
+            tell(imported.events + imported.already_recorded + imported.deleted);
         }
     }
     append_waiting(journal, &mut waiting, &mut imported)?;
@@ -117,9 +117,8 @@ fn append_waiting(
         match appended.outcome {
             AppendOutcome::Recorded => imported.count_new(session, at),
             // The same event again, as from a corrected file.
-            AppendOutcome::AlreadyRecorded { .. } | AppendOutcome::Ignored => {
-                imported.already_recorded += 1;
-            }
+            AppendOutcome::AlreadyRecorded { .. } => imported.already_recorded += 1,
+            AppendOutcome::Ignored => imported.deleted += 1,
         }
     }
     Ok(())

@@ -11,4 +11,6 @@ pub struct SampleImport {
     pub events: u64,
     /// Events that were there before.
     pub already_recorded: u64,
+    /// Events of sessions that were deleted here, which does not bring them back.
+    pub deleted: u64,
 }

@@ -1072,6 +1072,11 @@ export interface components {
             already_recorded: number;
             /**
              * Format: int64
+             * @description Events of sessions that were deleted here, which does not bring them back.
+             */
+            deleted: number;
+            /**
+             * Format: int64
              * @description Events that are new.
              */
             events: number;

@@ -59,12 +59,15 @@ function isHere(adapter: Adapter): boolean {
 function Sample() {
   const [isLoading, setLoading] = useState(false);
   const [error, setError] = useState<AskError | null>(null);
+  const [isDeleted, setDeleted] = useState(false);
   const load = async () => {
     setLoading(true);
     setError(null);
     try {
-      await post<SampleImport>("/api/sample");
-      go("/sessions");
+      const { events, already_recorded, deleted } = await post<SampleImport>("/api/sample");
+      if (events + already_recorded > 0 || deleted === 0) return go("/sessions");
+      setDeleted(true);
+      setLoading(false);
     } catch (failed) {
       setError(AskError.of(failed));
       setLoading(false);
@@ -81,6 +84,11 @@ function Sample() {
           {isLoading ? "Loading…" : "Load the sample sessions"}
         </button>
       </p>
+      {isDeleted && (
+        <p role="status">
+          They were deleted here, and what is deleted stays deleted. <code>hansard --journal DIR import --sample</code> loads them into a journal of their own.
+        </p>
+      )}
       {error && <Failure error={error} />}
     </section>
   );

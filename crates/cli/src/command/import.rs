@@ -102,12 +102,19 @@ fn print_report(report: &ImportReport, output: &mut CliOutput) -> Result<(), Cli
     if output.json() {
         return output.json_line(report);
     }
-    let Imported { sessions, events, already_recorded, artifacts, .. } = report.imported;
+    let Imported { sessions, events, already_recorded, deleted, artifacts, .. } = report.imported;
     let (told, of) = (format_several(events, "event"), format_several(sessions, "session"));
     output.line(format!("recorded {told} of {of}"))?;
     if already_recorded > 0 {
         let told = format_several(already_recorded, "event");
         output.line(format!("{told} already there"))?;
+    }
+    if deleted > 0 {
+        let told = format_several(deleted, "event");
+        output.line(format!("{told} of deleted sessions left out"))?;
+        output.note(
+            "what was deleted stays deleted; `--journal DIR` imports into a journal of its own",
+        );
     }
     if artifacts > 0 {
         output.line(format_several(artifacts, "artifact"))?;

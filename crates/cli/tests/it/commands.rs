@@ -237,6 +237,26 @@ fn import_derives_missing_ids() {
 }
 
 #[test]
+fn deleted_sample_stays_deleted_and_says_so() {
+    let world = sample();
+    let listed = json(&world.run(&["--json", "sessions", "--limit", "9"])).remove(0);
+    for session in listed["items"].as_array().unwrap() {
+        let id = session["id"].as_str().unwrap();
+        assert_eq!(world.run(&["delete", id, "--yes"]).code, Some(0));
+    }
+    let said = json(&world.run(&["--json", "import", "--sample"])).remove(0);
+    assert_eq!((&said["events"], &said["already_recorded"]), (&0.into(), &0.into()), "{said}");
+    assert!(said["deleted"].as_u64() > Some(0), "{said}");
+    expect![[r#"
+        recorded 0 events of 3 sessions
+        35 events of deleted sessions left out
+        --- stderr
+        what was deleted stays deleted; `--journal DIR` imports into a journal of its own
+    "#]]
+    .assert_eq(&world.run(&["import", "--sample"]).to_string());
+}
+
+#[test]
 fn doctor_accepts_a_sound_journal() {
     let report = json(&sample().run(&["--json", "doctor"])).remove(0);
     assert_eq!(report["ok"], true, "{report}");

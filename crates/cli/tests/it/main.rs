@@ -34,7 +34,8 @@ mod notifications; // notifications about sessions that need the user
 mod desktop; // notifications over D-Bus
 mod model; // a model is asked what was worth keeping
 mod model_crash; // the same, killed at any instant
-mod local_days;
+mod local_days; // what was used, by the user's days
+mod first_minute_crash; // the sample and newer prices, killed at any instant
 mod manual; // completions and man pages
 mod top; // the whole screen, in a real terminal
 mod web; // the daemon over HTTP

@@ -274,11 +274,11 @@ impl Sources for ApiBackend {
     fn import_sample(&self) -> Result<wire::SampleImport, SourceError> {
         let journal = self.journal();
         let folder = journal.dir().map(Path::to_owned).unwrap_or_default();
-        let Imported { sessions, events, already_recorded, .. } =
+        let Imported { sessions, events, already_recorded, deleted, .. } =
             import_sample(&journal, &folder, (self.clock)()).map_err(|error| {
                 SourceError::Other(format!("the sample was not imported: {error}"))
             })?;
-        Ok(wire::SampleImport { sessions, events, already_recorded })
+        Ok(wire::SampleImport { sessions, events, already_recorded, deleted })
     }
 
     fn preferences(&self) -> Result<wire::Preferences, SourceError> {

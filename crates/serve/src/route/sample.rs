@@ -10,5 +10,5 @@ use crate::server::AppState;
 /// Imports three recorded sessions that come with the program; doing it again changes nothing
 #[utoipa::path(post, path = "/api/sample", responses((status = OK, body = SampleImport), Refusals))]
 pub(crate) async fn import_sample(State(app): State<AppState>) -> Answer {
-    app.answer_query(|sources| sources.import_sample()).await
+    app.answer_import(|sources| sources.import_sample()).await
 }

@@ -529,7 +529,7 @@ impl Sources for Made {
     }
 
     fn import_sample(&self) -> Result<wire::SampleImport, SourceError> {
-        Ok(wire::SampleImport { sessions: 3, events: 35, already_recorded: 0 })
+        Ok(wire::SampleImport { sessions: 3, events: 35, already_recorded: 0, deleted: 0 })
     }
 
     fn preferences(&self) -> Result<wire::Preferences, SourceError> {

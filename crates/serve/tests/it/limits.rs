@@ -94,6 +94,8 @@ fn long_queries_block_only_queries() {
         assert!(refused["error"]["hint"].is_string(), "{refused}");
         assert_eq!(house.get("/api/health").0, 200);
         assert!(house.cookie().starts_with("Cookie: "));
+        let token = format!("Authorization: Bearer {}", house.token());
+        assert_eq!(house.ask("POST /api/sample HTTP/1.1", &[&token]).status, 200);
         let mut socket = house.socket("/api/ws");
         let session = "made-up:s";
         socket.say(json!({"type": "subscribe-stream", "session_id": session, "after": 0}));
