@@ -62,16 +62,16 @@ pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Ve
 /// It may be early, never late: a caller that weighs again at that time misses no change.
 pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Option<Time> {
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
-    // Without a known time every wait counts from `now` itself, so no later time can be named.
-    let Some(last_at) = last_sign_at(state, observed) else { return Some(now) };
     // Every wait is counted from one of five times: the last activity, the end of the turn, the
     // last update of the registry, the beginning of a compaction, and the start of the process.
-    // Their cross product is a superset of all changes.
+    // Their cross product is a superset of all changes. A last activity that is not known is that
+    // of any `now`, so no wait for it ends.
+    let last_at = last_sign_at(state, observed);
     let ended_at = state.turn.end().map(|end| end.by.at);
     let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
     let compacting_at = state.compacting.as_ref().map(|compacting| compacting.at);
     let started_at = observed.process.and_then(|process| process.started_at);
-    let begun = [Some(last_at), ended_at, registered_at, compacting_at, started_at];
+    let begun = [last_at, ended_at, registered_at, compacting_at, started_at];
     let begun = begun.into_iter().flatten();
     let over = begun.flat_map(|from| WAITS.map(|secs| add_secs(from, secs)));
     over.filter(|over| *over > now).min()

@@ -2,7 +2,7 @@
 
 use event::{Event, Time};
 use projection::status::{
-    Life, Process, ProcessEvidence, Reason, Registry, RegistryWord, Status, StatusState,
+    Life, Process, ProcessEvidence, Reason, Registry, RegistryWord, Status, StatusState, Verdict,
     stands_until, verdict,
 };
 use projection::{
@@ -193,6 +193,12 @@ fn folded_from<T: Serialize + DeserializeOwned>(
     state
 }
 
+#[test]
+fn session_without_a_known_time_is_not_due() {
+    let (state, observed) = (StatusState::default(), ProcessEvidence::default());
+    assert_eq!(stands_until(&state, &observed, Log::new().at), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
@@ -235,8 +241,13 @@ proptest! {
         let now = after(Log::new().at, quiet_millis);
         let until = stands_until(&state, &observed, now).unwrap_or(Time::MAX);
         let later = after(now, later_millis).min(after(until, -1));
-        if later > now {
-            assert_eq!(verdict(&state, &observed, later), verdict(&state, &observed, now));
+        let (later, now) = (verdict(&state, &observed, later.max(now)), verdict(&state, &observed, now));
+        // Without a known time what is said is said as of now.
+        if state.last_at().is_none() && observed.grown_at.is_none() {
+            let said = |it: &Verdict| (it.status, it.reason, it.confidence.clone());
+            assert_eq!(said(&later), said(&now));
+        } else {
+            assert_eq!(later, now);
         }
     }
 
