@@ -15,9 +15,9 @@
 //! | of several that one process alone can have, at the same time | in doubt |
 //! | that several free processes can have | in doubt |
 //! | that only a process with a remembered, older session can have | in doubt; open in it once it is written again while no other process can have it, and the older one too, if the agent works on in it |
+//! | without all that, written after the scan: its process may have started since | pending |
 //! | that only a process without a known folder, or a server, can have | in doubt |
-//! | that no process can have, in a scan from after its last write | gone |
-//! | that no process can have, in an older scan | in doubt |
+//! | that no process can have | gone |
 //!
 //! A process can have a session if it is of the session's agent, works in one of its folders, and
 //! started before the session was last written. A free process is not taken and in none of the rows
@@ -82,6 +82,8 @@ pub enum Pairing {
     Gone { what: String },
     /// A process may have it open, in words, and the only one if there is only one.
     Doubt { what: String, only_one: Option<ProcessKey> },
+    /// It was written after the scan, maybe by a process that has started since: the next scan tells.
+    Pending,
 }
 
 /// Decides which process has each session open. A process that is not named by its agent has one
@@ -131,6 +133,8 @@ pub fn remember_pairings(
                 Some(PairMemory::OnlyOne { process: known, .. }) if known == *process => before,
                 _ => Some(PairMemory::OnlyOne { process: *process, at: scanned_at }),
             },
+            // What was seen before is compared with the next scan.
+            Some(Pairing::Pending) => before,
             Some(Pairing::Doubt { .. } | Pairing::Gone { .. }) | None => None,
         };
         memory.extend(learnt.map(|learnt| (claim.key.clone(), learnt)));
@@ -308,6 +312,7 @@ impl<'a> PairingGroup<'a> {
         }
         let claim = self.claims[at];
         let Candidates { naming, able, .. } = &self.candidates[at];
+        let able = if self.is_unseen(at) { &[][..] } else { able };
         let only = |places: &[usize], has: &dyn Fn(usize) -> bool| {
             let free = places.iter().copied().filter(|place| self.holds[*place].is_none());
             let mut found = free.filter(|place| has(*place));
@@ -328,6 +333,9 @@ impl<'a> PairingGroup<'a> {
         for at in 0..self.claims.len() {
             let able = &self.candidates[at].able[..];
             let (&[place], None) = (able, &self.pairings[at]) else { continue };
+            if self.is_unseen(at) {
+                continue;
+            }
             let Some(first) = self.holds[place] else { continue };
             let (claim, process) = (self.claims[at], self.processes[place].key);
             if claim.written_at <= self.claims[first].written_at {
@@ -356,6 +364,9 @@ impl<'a> PairingGroup<'a> {
         if claim.has_exited {
             return None;
         }
+        if self.is_unseen(at) {
+            return Some(Pairing::Pending);
+        }
         let doubt = |what: String| Some(Pairing::Doubt { what, only_one: None });
         let is_free = |place: &&usize| self.holds[**place].is_none();
         let Candidates { able, unsure, is_worked_in, .. } = &self.candidates[at];
@@ -365,9 +376,6 @@ impl<'a> PairingGroup<'a> {
         }
         if unsure.iter().any(|place| is_free(&place)) {
             return doubt(format!("a process of {provider} may have it open from another folder"));
-        }
-        if self.scanned_at < claim.written_at {
-            return doubt("it was written after the last look at processes".to_owned());
         }
         let what = match claim.folders.last() {
             _ if self.processes.is_empty() => format!("no process called {provider} runs"),
@@ -384,6 +392,11 @@ impl<'a> PairingGroup<'a> {
     fn has_successor(&self, at: usize, seen_at: Time) -> bool {
         let able = self.candidates[at].able.iter();
         able.map(|place| self.processes[*place].started_at).any(|start| start > Some(seen_at))
+    }
+
+    /// Whether it was written after the scan, maybe by a process that has started since.
+    fn is_unseen(&self, at: usize) -> bool {
+        self.scanned_at < self.claims[at].written_at
     }
 
     fn place_of(&self, key: ProcessKey) -> Option<usize> {

@@ -199,11 +199,11 @@ impl<'a> HostProbe<'a> {
             targets.filter_map(|target| self.claim(target, pairings, now)).collect();
         let mut scan = self.processes.agents(since);
         let mut found = pair_known(scan.as_deref(), &claims);
-        let mut late = find_late(scan.as_deref(), &claims, &found);
+        let mut late = find_late(&claims, &found);
         if let Some(written_at) = late {
             scan = self.processes.agents(written_at);
             found = pair_known(scan.as_deref(), &claims);
-            late = find_late(scan.as_deref(), &claims, &found);
+            late = find_late(&claims, &found);
         }
         (pairings.is_late, pairings.seen_at) = (late.is_some(), now);
         if let Some(scan) = &scan {
@@ -345,6 +345,10 @@ impl<'a> HostProbe<'a> {
             }
             Some(Pairing::Gone { what }) => evidence.missing = missing(what.clone()),
             Some(Pairing::Doubt { what, .. }) => evidence.doubt = Some(what.clone()),
+            Some(Pairing::Pending) => {
+                let what = "it was written after the last look at processes";
+                evidence.doubt = Some(what.to_owned());
+            }
             // It has ended by its own word, or it is not among the sessions that were paired.
             None => evidence.missing = self.missing_program(&target.provider),
         }
@@ -439,19 +443,10 @@ fn pair_known(scan: Option<&AgentScan>, claims: &[SessionClaim]) -> BTreeMap<Ses
     scan.map(|scan| pair_processes(scan, claims)).unwrap_or_default()
 }
 
-/// Returns when a session without a process was last written, if that was after the scan.
-fn find_late(
-    scan: Option<&AgentScan>,
-    claims: &[SessionClaim],
-    found: &BTreeMap<SessionKey, Pairing>,
-) -> Option<Time> {
-    let scanned_at = scan?.scanned_at;
-    let late = claims.iter().filter(|claim| {
-        let pairing = found.get(&claim.key);
-        let is_found = matches!(pairing, None | Some(Pairing::Open { .. } | Pairing::Ended { .. }));
-        !is_found && claim.written_at > scanned_at
-    });
-    late.map(|claim| claim.written_at).max()
+/// Returns when a session was last written that waits for another scan, if there is one.
+fn find_late(claims: &[SessionClaim], found: &BTreeMap<SessionKey, Pairing>) -> Option<Time> {
+    let is_pending = |claim: &&SessionClaim| found.get(&claim.key) == Some(&Pairing::Pending);
+    claims.iter().filter(is_pending).map(|claim| claim.written_at).max()
 }
 
 /// Returns a folder as the system names it for processes: without links, as far as it exists.

@@ -54,6 +54,7 @@ fn show(pairing: &Pairing) -> String {
         Pairing::Left { process } => format!("left {}", process.0),
         Pairing::Gone { .. } => "gone".to_owned(),
         Pairing::Doubt { .. } => "doubt".to_owned(),
+        Pairing::Pending => "pending".to_owned(),
     }
 }
 
@@ -96,7 +97,7 @@ fn process_of_the_folder_has_it() {
     check([process(1, 5, "/x", "--acp")], [session_a.clone()], ["doubt"]);
     check([process(1, 30, "", "")], [session_a.clone()], ["gone"]);
     // It was written after the scan.
-    check([], [session("aaaaaaaa", 10, SCANNED + 1, "/x")], ["doubt"]);
+    check([], [session("aaaaaaaa", 10, SCANNED + 1, "/x")], ["pending"]);
     let other = AgentProcess { program: "qwen", ..process(1, 5, "/x", "") };
     check([other], [session_a.clone()], ["gone"]);
     check([process(1, 5, "/x", "")], [SessionClaim { has_exited: true, ..session_a }], ["nothing"]);
@@ -228,6 +229,47 @@ fn many_sessions_and_processes_are_paired_at_once() {
     for (claim, process) in claims.iter().zip(&processes) {
         assert_eq!(show(&found[&claim.key]), format!("open {}", process.key.0));
     }
+}
+
+/// Looks at session `a`, and at `b` once it was written, as a daemon does one after another.
+#[derive(Default)]
+struct Looks(BTreeMap<SessionKey, PairMemory>);
+
+impl Looks {
+    fn look(&mut self, processes: &[AgentProcess], scanned: i64, b_written: Option<i64>) -> String {
+        let claims = [Some(("a", 10, 20)), b_written.map(|written| ("b", 101, written))];
+        let claims = claims.into_iter().flatten().map(|(name, began, written)| {
+            let claim = session(name, began, written, "/x");
+            SessionClaim { memory: self.0.get(&claim.key).copied(), ..claim }
+        });
+        let claims: Vec<SessionClaim> = claims.collect();
+        let scan = AgentScan { scanned_at: at(scanned), processes: processes.to_vec() };
+        let found = pair_processes(&scan, &claims);
+        remember_pairings(&mut self.0, &claims, &found, at(scanned), at(SCANNED + 10));
+        found.values().map(show).collect::<Vec<String>>().join(", ")
+    }
+}
+
+#[test]
+fn session_of_an_unseen_process_is_of_no_other() {
+    let (mut looks, first) = (Looks::default(), process(1, 5, "/x", ""));
+    let one = std::slice::from_ref(&first);
+    assert_eq!(looks.look(one, 99, None), "open 1");
+    // Its process started after the scan, which is looked at twice before the next one.
+    assert_eq!(looks.look(one, 99, Some(102)), "open 1, pending");
+    assert_eq!(looks.look(one, 99, Some(103)), "open 1, pending");
+    let second = process(2, 100, "/x", "");
+    assert_eq!(looks.look(&[first.clone(), second], 104, Some(103)), "open 1, open 2");
+}
+
+#[test]
+fn session_without_another_process_is_of_the_one() {
+    let (mut looks, first) = (Looks::default(), process(1, 5, "/x", ""));
+    let one = std::slice::from_ref(&first);
+    assert_eq!(looks.look(one, 99, None), "open 1");
+    assert_eq!(looks.look(one, 104, Some(103)), "open 1, doubt");
+    assert_eq!(looks.look(one, 104, Some(105)), "open 1, pending");
+    assert_eq!(looks.look(one, 106, Some(105)), "left 1, open 1");
 }
 
 #[test]
