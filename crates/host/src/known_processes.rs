@@ -2,9 +2,11 @@
 //! one call of the system instead of several files.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use event::Time;
 
+use crate::host_watch::HostWatch;
 use crate::process_info::{self, Inspection, ProcessHandle, ProcessInfo, started_at};
 
 /// Handles that are held. Processes beyond them are read anew with each look.
@@ -16,6 +18,8 @@ pub(crate) struct KnownProcesses {
     known: HashMap<u32, KnownProcess>,
     /// Those that have ended were dropped at the beginning of a look, which holds for all of it.
     is_checked: bool,
+    /// What tells their ends without a look.
+    watch: Option<Arc<HostWatch>>,
 }
 
 /// A process, and when it started by the clock of the first look: the clock may be set since.
@@ -26,6 +30,10 @@ struct KnownProcess {
 }
 
 impl KnownProcesses {
+    pub(crate) fn watched_by(watch: Option<Arc<HostWatch>>) -> KnownProcesses {
+        KnownProcesses { watch, ..KnownProcesses::default() }
+    }
+
     /// Asks for the ends of all known processes at once.
     pub(crate) fn begin_look(&mut self) {
         let known = self.known.iter().map(|(pid, known)| (*pid, &known.handle));
@@ -51,6 +59,11 @@ impl KnownProcesses {
         let inspection = process_info::inspect(pid);
         let Inspection::Running(info) = &inspection else { return (inspection, None) };
         let (info, started_at) = (info.clone(), started_at(info.started));
+        match (&self.watch, &handle) {
+            (Some(watch), Some(handle)) => watch.add_process(handle),
+            (Some(watch), None) => watch.note_unwatched(),
+            (None, _) => {}
+        }
         if let Some(handle) = handle {
             self.known.insert(pid, KnownProcess { handle, info, started_at });
         }

@@ -12,6 +12,7 @@ mod locks; // lock files of open sessions
 mod held_locks; // the locks that the kernel lists
 mod processes; // the process table: what runs
 mod known_processes; // those that were seen to run
+mod host_watch; // tells when a look may show something new
 mod process_info; // what the kernel knows of one process
 mod command_line; // which program a command line runs
 mod calling_agent; // the agent that runs this program
@@ -21,6 +22,7 @@ pub use accounts::has_other_people;
 pub use agent_process::{AgentProcess, AgentScan, ProcessKey};
 pub use calling_agent::calling_agent;
 pub use held_locks::LockHolder;
+pub use host_watch::{FolderNews, HostWatch};
 pub use pairing::{
     PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
 };

@@ -9,6 +9,7 @@ use capture::Environment;
 use projection::status::{Life, Lock, Missing, Process, ProcessEvidence};
 
 use crate::held_locks::LockHolder;
+use crate::host_watch::FolderNews;
 use crate::probe::{ProbeTarget, modified_at};
 use crate::processes::{ProcessTable, Started};
 
@@ -23,6 +24,7 @@ pub(super) fn codex_evidence(
     mut evidence: ProcessEvidence,
 ) -> ProcessEvidence {
     let folder = environment.agent_folder("CODEX_HOME", ".codex").join("thread-writer-locks");
+    processes.watch_folder(&folder, FolderNews::Locks);
     let path = folder.join(format!("{}.lock", target.session));
     // The id comes from a transcript: only a plain name may become part of a path.
     if is_plain_name(&target.session) && path.is_file() {
@@ -62,6 +64,7 @@ pub(super) fn copilot_evidence(
     }
     let state = environment.agent_folder("COPILOT_HOME", ".copilot").join("session-state");
     let folder = state.join(&target.session);
+    processes.watch_folder(&folder, FolderNews::Files);
     let Ok(files) = fs::read_dir(&folder) else { return evidence };
     let mut locks = Vec::new();
     for path in files.flatten().take(NAMES_MAX).map(|file| file.path()) {

@@ -6,6 +6,7 @@
 //!
 //! Not here: what the evidence means (`projection::status`).
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use event::{ProcessIdentity, ProcessStart, Time};
 use projection::status::{Life, Missing, Process, ProcessEvidence};
 
 use crate::agent_process::{AgentScan, ProcessKey};
+use crate::host_watch::FolderNews;
 use crate::pairing::{
     PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
 };
@@ -35,8 +37,8 @@ const UNKNOWN_START: ProcessStart = ProcessStart::UnixSecs(0);
 pub struct HostProbe<'a> {
     environment: &'a Environment,
     processes: &'a dyn ProcessTable,
-    /// Claude Code's running sessions by id.
-    registry: BTreeMap<String, RegistryEntry>,
+    /// Claude Code's running sessions by id, once one was asked for.
+    registry: OnceCell<BTreeMap<String, RegistryEntry>>,
 }
 
 /// A session to gather evidence for.
@@ -131,6 +133,11 @@ impl Pairings {
         started.is_some_and(|at| now.nanos() - at.nanos() < OPENING_NANOS)
     }
 
+    /// The same of any agent.
+    pub fn is_any_opening(&self, now: Time) -> bool {
+        self.started.keys().any(|provider| self.is_opening(provider, now))
+    }
+
     /// Takes over the scan that the pairings are based on.
     fn set_scan(&mut self, scan: Option<Arc<AgentScan>>, now: Time) {
         let known = self.scan.as_ref().map(|scan| &scan.processes[..]).unwrap_or_default();
@@ -153,13 +160,20 @@ impl Pairings {
 impl<'a> HostProbe<'a> {
     pub fn look(environment: &'a Environment, processes: &'a dyn ProcessTable) -> HostProbe<'a> {
         processes.begin_look();
-        let registry = registry::read_registry(environment);
-        HostProbe { environment, processes, registry }
+        HostProbe { environment, processes, registry: OnceCell::new() }
+    }
+
+    fn registry(&self) -> &BTreeMap<String, RegistryEntry> {
+        self.registry.get_or_init(|| {
+            let folder = registry::folder(self.environment);
+            self.processes.watch_folder(&folder, FolderNews::Files);
+            registry::read_registry(&folder)
+        })
     }
 
     /// Lists sessions that agents report as open: provider and provider's id.
     pub fn open(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.registry.keys().map(|session| (registry::PROVIDER, session.as_str()))
+        self.registry().keys().map(|session| (registry::PROVIDER, session.as_str()))
     }
 
     /// Returns whether a live process has the session open, as far as its agent tells.
@@ -361,7 +375,7 @@ impl<'a> HostProbe<'a> {
         let has_other = |entry: &RegistryEntry| entry.pid == known.pid;
         let is_moved = target.provider == registry::PROVIDER
             && evidence.registry.is_none()
-            && self.registry.values().any(has_other);
+            && self.registry().values().any(has_other);
         // The process lists another session: it has left this one.
         if is_moved {
             return;
@@ -411,7 +425,7 @@ impl<'a> HostProbe<'a> {
         target: &ProbeTarget,
         mut evidence: ProcessEvidence,
     ) -> ProcessEvidence {
-        if let Some(entry) = self.registry.get(&target.session) {
+        if let Some(entry) = self.registry().get(&target.session) {
             let started = entry.proc_start.as_deref().map_or(Started::Unknown, Started::Ticks);
             let mut process = self.processes.find(entry.pid, started);
             // The agent wrote the entry behind its start: one that seems later is a clock that was

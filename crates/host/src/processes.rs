@@ -13,6 +13,7 @@ use rustix::process::geteuid;
 
 use crate::agent_process::{AgentProcess, AgentScan, ProcessKey};
 use crate::held_locks::{HeldLocks, LockHolder};
+use crate::host_watch::{FolderNews, HostWatch};
 use crate::known_processes::KnownProcesses;
 use crate::process_info::{self, Inspection, started_at};
 
@@ -64,6 +65,11 @@ pub trait ProcessTable {
         Duration::ZERO
     }
 
+    /// Says that a look depends on what is in a folder. It is said before the folder is read.
+    ///
+    /// A table that tells no news by itself has no use for it.
+    fn watch_folder(&self, _folder: &Path, _news: FolderNews) {}
+
     /// Forgets what is read once for a look at many sessions.
     ///
     /// A table that reads nothing so has nothing to forget.
@@ -95,6 +101,7 @@ pub struct Processes {
     known: RefCell<KnownProcesses>,
     /// The locks of this look, once one was asked for; none inside if the system does not tell.
     locks: RefCell<Option<Option<HeldLocks>>>,
+    watch: Option<Arc<HostWatch>>,
 }
 
 /// The last scan.
@@ -106,6 +113,20 @@ struct LastScan {
     scan: Option<Arc<AgentScan>>,
     /// The first known start of each process. The clock of the machine may be set while it runs.
     starts: HashMap<ProcessKey, Option<Time>>,
+}
+
+impl Processes {
+    /// Those whose ends a watch tells, with the folders that looks depend on.
+    pub fn watched() -> Processes {
+        let watch = HostWatch::open().map(Arc::new);
+        let known = RefCell::new(KnownProcesses::watched_by(watch.clone()));
+        Processes { known, watch, ..Processes::default() }
+    }
+
+    /// The watch, if there is one.
+    pub fn watch(&self) -> Option<&Arc<HostWatch>> {
+        self.watch.as_ref()
+    }
 }
 
 impl ProcessTable for Processes {
@@ -189,6 +210,12 @@ impl ProcessTable for Processes {
 
     fn scan_took(&self) -> Duration {
         self.last.borrow().took
+    }
+
+    fn watch_folder(&self, folder: &Path, news: FolderNews) {
+        if let Some(watch) = &self.watch {
+            watch.add_folder(folder, news);
+        }
     }
 
     fn begin_look(&self) {

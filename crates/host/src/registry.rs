@@ -28,9 +28,9 @@ pub(super) struct RegistryEntry {
 }
 
 /// Reads the newest entry of each running session, by session id.
-pub(super) fn read_registry(environment: &Environment) -> BTreeMap<String, RegistryEntry> {
+pub(super) fn read_registry(folder: &Path) -> BTreeMap<String, RegistryEntry> {
     let mut entries: BTreeMap<String, RegistryEntry> = BTreeMap::new();
-    let Ok(folder) = fs::read_dir(folder(environment)) else { return entries };
+    let Ok(folder) = fs::read_dir(folder) else { return entries };
     // Bounded before the names are filtered: the folder belongs to another program.
     let paths = folder.flatten().take(ENTRIES_MAX).map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")) {

@@ -3,12 +3,14 @@
 //!
 //! Without a [`BoardWatch`] the thread sleeps. With one, a session is assessed again when an event of it was
 //! recorded, at most every 100 ms. The end of a process and the passing of time produce no event:
-//! so once a second the thread probes the processes of open sessions, and assesses a session again
-//! if the probe differs or the clock alone changes its status. When the last watcher leaves, the
-//! board is wiped, since nothing keeps it current and the next watcher must not see old statuses.
+//! so the thread probes open sessions when the kernel tells of a change ([`HostWatch`]), when a
+//! process has started, and else now and then, and assesses a session again if the probe differs or
+//! the clock alone changes its status. When the last watcher leaves, the board is wiped, since
+//! nothing keeps it current and the next watcher must not see old statuses.
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,27 +23,17 @@ use journal::{
 use serve::Board;
 
 use super::changes::StatusChanges;
+use super::shown::{SHOWN_EVERY, ShownSessions};
 use super::tracker::{PAGE, Recheck, SessionStatus, StatusTracker};
 use crate::answers;
 use crate::journal_handle::JournalHandle;
-use host::{ProcessTable, Processes};
+use host::{HostWatch, ProcessTable, Processes};
 use projection::Facts;
-use projection::status::{Status, StatusState};
-
-/// The least time between two updates of the board.
-const SHOWN_EVERY: Duration = Duration::from_millis(100);
-
-/// How often open sessions are probed. The end of a process shows within two seconds, also on a busy
-/// machine.
-const OPEN_EVERY: Duration = Duration::from_secs(1);
+use projection::status::StatusState;
 
 /// How often ended sessions are probed, too, where it is not known whether a process has started
 /// since. A session that is opened again usually writes an event, so this may be rare.
 const ENDED_EVERY: Duration = Duration::from_secs(30);
-
-/// How long a scan for agents after the start of a process is put off, in times of what the last one
-/// took: on a machine where processes start all the time it takes half a percent of a core.
-const SCAN_PAUSE_FACTOR: u32 = 200;
 
 /// How often all sessions are listed again; those not active for a day then leave the board.
 const ALL_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -60,15 +52,21 @@ pub(crate) struct StatusService {
     watch_state: Mutex<WatchState>,
     changed: Condvar,
     waker: SubscriptionWaker,
+    /// Tells when a probe may differ; absent where the system does not tell that.
+    host_watch: Option<Arc<HostWatch>>,
+    /// It has told something that no probe has taken into account.
+    has_host_news: AtomicBool,
 }
 
 /// Keeps the statuses current for as long as it is held.
 pub(crate) struct BoardWatch(Arc<StatusService>);
 
-/// The thread of the service. It has to be stopped.
+/// The threads of the service. They have to be stopped.
 pub(crate) struct StatusThread {
     service: Arc<StatusService>,
     thread: JoinHandle<()>,
+    /// Waits for news of the kernel.
+    watch_thread: Option<JoinHandle<()>>,
 }
 
 /// The tracker, and the number of the journal it reads.
@@ -76,33 +74,6 @@ struct TrackerSlot {
     reopen_count: u64,
     tracker: StatusTracker,
     processes: Processes,
-}
-
-/// The sessions that are kept current, and when each check was made last.
-struct ShownSessions {
-    /// The sessions on the board.
-    listed: BTreeSet<SessionId>,
-    /// Child sessions at work. Lists leave them out, but the bus reports on their runs.
-    unlisted: BTreeSet<SessionId>,
-    /// The journal's count of deletions when all were listed.
-    deletions: u64,
-    /// When the board was updated last.
-    shown_at: Instant,
-    open_probed_at: Instant,
-    ended_probed_at: Instant,
-    scan: StartScan,
-    listed_at: Instant,
-    /// When the clock alone may change a status.
-    due_at: Option<Time>,
-}
-
-/// The last scan for agents that was made because a process had started.
-struct StartScan {
-    scanned_at: Instant,
-    /// The count of started processes at the scan.
-    starts: Option<u32>,
-    /// A process may have been seen before it ran its program: one more scan follows.
-    is_repeated: bool,
 }
 
 #[derive(Default)]
@@ -120,10 +91,12 @@ impl StatusService {
         environment: Environment,
         clock: fn() -> Time,
     ) -> StatusService {
+        let processes = Processes::watched();
+        let host_watch = processes.watch().cloned();
         let tracker = Mutex::new(TrackerSlot {
             reopen_count: journal.reopen_count(),
             tracker: StatusTracker::new(journal.current(), environment.clone()),
-            processes: Processes::default(),
+            processes,
         });
         StatusService {
             journal,
@@ -135,15 +108,25 @@ impl StatusService {
             watch_state: Mutex::default(),
             changed: Condvar::new(),
             waker: SubscriptionWaker::default(),
+            host_watch,
+            has_host_news: AtomicBool::new(false),
         }
     }
 
     /// Keeps the statuses current on a thread of its own, while they are watched.
     pub(crate) fn start(self: &Arc<StatusService>) -> io::Result<StatusThread> {
-        let service = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("status".to_owned());
-        let thread = thread.spawn(move || service.run())?;
-        Ok(StatusThread { service: Arc::clone(self), thread })
+        let spawn = |name: &str, run: fn(&StatusService)| {
+            let service = Arc::clone(self);
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&service))
+        };
+        let thread = spawn("status", StatusService::run)?;
+        // Without this one nothing is told, and probes come as often as where the system cannot tell.
+        let watch_thread = self.host_watch.as_ref().and_then(|watch| {
+            spawn("status watch", StatusService::await_host_news)
+                .inspect_err(|_| watch.close())
+                .ok()
+        });
+        Ok(StatusThread { service: Arc::clone(self), thread, watch_thread })
     }
 
     /// Begins to keep the statuses current. The last watch to be dropped wipes the board.
@@ -210,7 +193,10 @@ impl StatusService {
     fn run(&self) {
         while let Some(round) = self.await_watchers() {
             // A failed read is tried again while the board is watched.
-            if self.keep_current(round).is_err() {
+            let kept = self.keep_current(round);
+            // Nothing is shown, so nothing needs to be told.
+            self.host_watch.iter().for_each(|watch| watch.forget_folders());
+            if kept.is_err() {
                 let watch_state = self.watch_state();
                 // Waits on the condition variable, so that a stop or the last watcher's leave ends
                 // the pause.
@@ -229,6 +215,17 @@ impl StatusService {
         (!watch_state.is_over).then_some(watch_state.round)
     }
 
+    /// Passes on what the kernel tells, until the watch is closed.
+    fn await_host_news(&self) {
+        let Some(watch) = &self.host_watch else { return };
+        while watch.wait() {
+            // The probe that is due already takes this into account, too.
+            if !self.has_host_news.swap(true, Ordering::AcqRel) {
+                self.waker.wake();
+            }
+        }
+    }
+
     /// Keeps the board current until the last watcher of the round leaves.
     fn keep_current(&self, round: u64) -> Result<(), ReadError> {
         let journal = self.journal.current();
@@ -242,7 +239,10 @@ impl StatusService {
             // With nothing to show, the next probe of open sessions is due; else the next update of
             // the board.
             let patience = match recorded.is_empty() && !is_all_due {
-                true => shown.until_probe((self.clock)()),
+                true => shown
+                    .until_probe(self.has_host_news())
+                    .min(shown.until_question())
+                    .min(shown.until_due((self.clock)())),
                 false => SHOWN_EVERY.saturating_sub(shown.shown_at.elapsed()),
             };
             match subscription.next_within(patience) {
@@ -257,12 +257,20 @@ impl StatusService {
                 Err(FollowError::Closed) => return Ok(()),
                 Err(FollowError::Failed(error)) => return Err(error),
             }
-            if shown.until_probe((self.clock)()).is_zero() {
-                // Each of these means that the list itself may be wrong: it is old, sessions were
-                // deleted, or other ones are open.
+            let mut is_probe_due = shown.until_probe(self.has_host_news()).is_zero();
+            // Each of these means that the list itself may be wrong: it is old, sessions were
+            // deleted, or other ones are open.
+            if shown.until_question().is_zero() {
+                shown.asked_at = Instant::now();
                 is_all_due |= shown.listed_at.elapsed() >= ALL_EVERY
-                    || journal.deletions()? != shown.deletions
-                    || !self.show_changed(round, &mut shown)?;
+                    || journal.deletions()? != shown.deletions;
+                is_probe_due |= self.has_start_news(&shown);
+            }
+            if is_probe_due {
+                is_all_due |= !self.show_changed(round, &mut shown)?;
+            }
+            if shown.until_due((self.clock)()).is_zero() {
+                self.show_due(round, &mut shown)?;
             }
             // Updates are bundled: an agent that writes fast would otherwise redraw every board
             // with each line.
@@ -275,35 +283,42 @@ impl StatusService {
                 // A full listing has assessed them as well.
                 recorded.clear();
             } else if !recorded.is_empty() {
-                self.show_recorded(round, &recorded, &mut shown)?;
+                self.show_assessed(round, &recorded, &mut shown)?;
+                // They may be of a process that no scan has found so far.
+                shown.is_in_motion = true;
                 recorded.clear();
             }
         }
         Ok(())
     }
 
+    /// Whether a process has started, and a probe has to look for what it does.
+    fn has_start_news(&self, shown: &ShownSessions) -> bool {
+        let TrackerSlot { tracker, processes, .. } = &*self.tracker();
+        let starts = processes.starts();
+        // A command that was asked for may run.
+        let may_run =
+            starts.is_some() && starts != shown.starts && tracker.awaits_commands(shown.ids());
+        may_run || shown.scan.is_due(starts, processes.scan_took())
+    }
+
+    /// Whether the kernel has told something that no probe has taken into account.
+    fn has_host_news(&self) -> bool {
+        self.has_host_news.load(Ordering::Acquire)
+    }
+
     fn show_all(&self, round: u64, journal: &Journal) -> Result<ShownSessions, ReadError> {
         // Read before the list: a deletion in between then shows at the next check.
         let deletions = journal.deletions()?;
+        // Folders that no look needs any more are not watched any more.
+        self.host_watch.iter().for_each(|watch| watch.forget_folders());
         self.prepare_recent()?;
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         // Child sessions are among them.
         let statuses = tracker.recent_to_show(processes, (self.clock)())?;
         drop(slot);
-        let now = Instant::now();
-        let mut shown = ShownSessions {
-            listed: BTreeSet::new(),
-            unlisted: BTreeSet::new(),
-            deletions,
-            shown_at: now,
-            open_probed_at: now,
-            ended_probed_at: now,
-            scan: StartScan { scanned_at: now, starts: None, is_repeated: true },
-            listed_at: now,
-            due_at: None,
-        };
-        statuses.iter().for_each(|status| shown.add(status));
+        let mut shown = ShownSessions::new(&statuses, deletions);
         shown.due_at = self.next_due(&shown);
         // This process reads the files itself, so no status counts as behind.
         let listed = statuses.iter().filter(|status| status.is_listed());
@@ -319,6 +334,8 @@ impl StatusService {
     fn show_changed(&self, round: u64, shown: &mut ShownSessions) -> Result<bool, ReadError> {
         // Set before the probe: a failed one must not be repeated at once.
         shown.open_probed_at = Instant::now();
+        // Taken before the probe: what is told from now on it may have missed.
+        let has_news = self.has_host_news.swap(false, Ordering::AcqRel);
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
         let starts = processes.starts();
@@ -328,7 +345,7 @@ impl StatusService {
             false if shown.scan.is_due(starts, processes.scan_took()) => Recheck::Started,
             false => Recheck::Open,
         };
-        let ids = shown.listed.union(&shown.unlisted);
+        let ids = shown.ids();
         let changed = tracker.changed(ids, which, processes, (self.clock)())?;
         if which == Recheck::Every {
             shown.ended_probed_at = shown.open_probed_at;
@@ -336,6 +353,15 @@ impl StatusService {
         if which != Recheck::Open {
             shown.scan.note(shown.open_probed_at, starts);
         }
+        let is_told = self.host_watch.as_ref().is_some_and(|watch| watch.is_complete());
+        let has_changed = changed.as_ref().is_none_or(|changed| !changed.is_empty());
+        // Something that has just happened may not be over: it is probed once more.
+        shown.is_in_motion = !is_told
+            || has_news
+            || has_changed
+            || starts != shown.starts
+            || tracker.is_in_motion((self.clock)());
+        shown.starts = starts;
         // Released before the board is updated, which takes the lock of the watchers.
         drop(slot);
         let Some(changed) = changed else { return Ok(false) };
@@ -348,17 +374,25 @@ impl StatusService {
         Ok(true)
     }
 
-    fn show_recorded(
+    /// Shows those whose status the clock alone may have changed.
+    fn show_due(&self, round: u64, shown: &mut ShownSessions) -> Result<(), ReadError> {
+        let ids = shown.ids();
+        let due = self.tracker().tracker.due(ids, (self.clock)());
+        self.show_assessed(round, &due, shown)
+    }
+
+    /// Assesses sessions and shows them.
+    fn show_assessed(
         &self,
         round: u64,
-        recorded: &BTreeSet<SessionId>,
+        ids: &BTreeSet<SessionId>,
         shown: &mut ShownSessions,
     ) -> Result<(), ReadError> {
         let mut slot = self.tracker();
         let TrackerSlot { tracker, processes, .. } = &mut *slot;
-        let statuses = tracker.assess_recorded(recorded, processes, (self.clock)())?;
+        let statuses = tracker.assess_again(ids, processes, (self.clock)())?;
         drop(slot);
-        self.show(round, recorded, &statuses, shown);
+        self.show(round, ids, &statuses, shown);
         Ok(())
     }
 
@@ -386,7 +420,7 @@ impl StatusService {
 
     /// When the clock alone may change the status of a session that is shown.
     fn next_due(&self, shown: &ShownSessions) -> Option<Time> {
-        self.tracker().tracker.next_due(shown.listed.union(&shown.unlisted))
+        self.tracker().tracker.next_due(shown.ids())
     }
 
     /// Updates the board and the changes, unless the watchers of the round have left.
@@ -431,52 +465,16 @@ impl Drop for BoardWatch {
 }
 
 impl StatusThread {
-    /// Ends the thread and waits for its end.
+    /// Ends the threads and waits for their end.
     pub(crate) fn stop(self) {
-        let StatusThread { service, thread } = self;
+        let StatusThread { service, thread, watch_thread } = self;
         service.watch_state().is_over = true;
         service.changed.notify_all();
         service.waker.wake();
-        // A panic of the thread concerns only the board, which is of no use now.
+        service.host_watch.iter().for_each(|watch| watch.close());
+        // A panic of a thread concerns only the board, which is of no use now.
         let _ = thread.join();
-    }
-}
-
-impl ShownSessions {
-    /// The time until the next probe: the regular one, or the one at which the clock may change a
-    /// status.
-    fn until_probe(&self, now: Time) -> Duration {
-        let regular = OPEN_EVERY.saturating_sub(self.open_probed_at.elapsed());
-        let due = self.due_at.map(|due_at| {
-            let nanos = u64::try_from(due_at.nanos() - now.nanos()).unwrap_or(0);
-            // A status may be due at once, again and again, as of a session whose clock is ahead.
-            let least = SHOWN_EVERY.saturating_sub(self.open_probed_at.elapsed());
-            Duration::from_nanos(nanos).max(least)
-        });
-        due.map_or(regular, |due| due.min(regular))
-    }
-
-    fn add(&mut self, status: &SessionStatus) {
-        let id = status.info.id.clone();
-        if status.is_listed() {
-            self.listed.insert(id);
-        } else if status.verdict.status != Status::Exited {
-            self.unlisted.insert(id);
-        }
-    }
-}
-
-impl StartScan {
-    fn is_due(&self, starts: Option<u32>, scan_took: Duration) -> bool {
-        // Where the system has no such count, ended sessions are probed now and then.
-        let has_started = starts.is_some() && (starts != self.starts || !self.is_repeated);
-        has_started && self.scanned_at.elapsed() >= scan_took.saturating_mul(SCAN_PAUSE_FACTOR)
-    }
-
-    fn note(&mut self, begun: Instant, starts: Option<u32>) {
-        self.is_repeated = starts == self.starts;
-        self.starts = starts;
-        self.scanned_at = begun;
+        let _ = watch_thread.map(JoinHandle::join);
     }
 }
 

@@ -332,9 +332,10 @@ impl StatusTracker {
         Ok(())
     }
 
-    /// Assesses sessions of which events were just recorded. Costs only what is new: it does not
-    /// search for files, and none of the sessions is behind, as their files were just read.
-    pub(crate) fn assess_recorded<'a>(
+    /// Assesses sessions of which events were just recorded, or that the clock alone may have changed.
+    /// Costs only what is new: it does not search for files, and none of the sessions is behind, as
+    /// their files were just read.
+    pub(crate) fn assess_again<'a>(
         &mut self,
         ids: impl IntoIterator<Item = &'a SessionId>,
         processes: &dyn ProcessTable,
@@ -406,6 +407,31 @@ impl StatusTracker {
             }
         }
         Ok(Some(statuses))
+    }
+
+    /// Whether the next look may differ although nothing happens in between: a scan of processes is
+    /// due, or one that has just started may be about to open a session.
+    pub(crate) fn is_in_motion(&self, now: Time) -> bool {
+        self.is_unpaired || self.pairings.is_any_opening(now)
+    }
+
+    /// Whether one of these sessions asks to run a command, which may run already.
+    pub(crate) fn awaits_commands<'a>(&self, ids: impl IntoIterator<Item = &'a SessionId>) -> bool {
+        let targets = ids.into_iter().filter_map(|id| self.sessions.get(id)?.target.as_ref());
+        targets.into_iter().any(|target| target.asks_to_run)
+    }
+
+    /// Those of these sessions whose status the clock alone may have changed by now.
+    pub(crate) fn due<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a SessionId>,
+        now: Time,
+    ) -> BTreeSet<SessionId> {
+        let is_due = |id: &&SessionId| {
+            let assessment = self.sessions.get(*id).and_then(|known| known.assessment.as_ref());
+            assessment.and_then(|it| it.until).is_some_and(|until| until <= now)
+        };
+        ids.into_iter().filter(is_due).cloned().collect()
     }
 
     /// When the clock alone may first change the status of one of these sessions.

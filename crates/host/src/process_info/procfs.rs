@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,13 @@ impl ProcessHandle {
         let has_ended = |handle: &PollFd<'_>| !is_told || !handle.revents().is_empty();
         let ended = pids.into_iter().zip(&polled).filter(|(_, handle)| has_ended(handle));
         ended.map(|(pid, _)| pid).collect()
+    }
+}
+
+/// It becomes readable with the end of the process.
+impl AsFd for ProcessHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
