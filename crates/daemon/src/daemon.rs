@@ -375,11 +375,11 @@ fn log_start(journal: &JournalHandle) {
     }
 }
 
-/// Opens the queue of hook messages. Where its log cannot be written, the queue holds messages in
-/// memory only.
+/// Opens the queue of hook messages. Without its log the queue acknowledges none, and hooks store
+/// their messages themselves.
 fn open_hook_queue(folder: &Path) -> HookQueue {
     HookQueue::open(&health_dir(folder)).unwrap_or_else(|error| {
-        tracing::warn!(target: part::DAEMON, "hook messages are kept in memory only: {error}");
+        tracing::warn!(target: part::DAEMON, "hooks store their messages themselves: {error}");
         HookQueue::default()
     })
 }

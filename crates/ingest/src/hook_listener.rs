@@ -81,7 +81,7 @@ fn take_message(stream: &mut UnixStream, queue: &HookQueue) -> io::Result<()> {
     if line.last() != Some(&b'\n') {
         line.push(b'\n');
     }
-    // Acknowledged only after the queue has it, and with that the log.
+    // Acknowledged only once it is in the queue and in its log.
     match HookMessage::parse(&line).is_some_and(|message| queue.push_line(message, &line)) {
         true => stream.write_all(&[TAKEN]),
         false => Ok(()),

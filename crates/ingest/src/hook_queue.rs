@@ -1,7 +1,7 @@
 //! The queue of messages that the daemon took from hooks and has not ingested yet.
 //!
 //! A message is in the `HookLog` before the hook is told that it was taken, so it survives a crash.
-//! A message that finds the queue full is not taken; the hook stores it in the spool.
+//! A hook that is not told so stores its message itself.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,7 +28,7 @@ struct QueueState {
     /// Each message with its encoded bytes.
     messages: VecDeque<(HookMessage, usize)>,
     bytes: usize,
-    /// `None` for a pass without a daemon: its queue is always empty.
+    /// `None` where it could not be opened, and for a pass without a daemon.
     log: Option<HookLog>,
     /// Wakes the thread that ingests.
     waker: Option<Waker>,
@@ -64,8 +64,8 @@ impl HookQueue {
 
     /// Ends what `take_all` began: all messages are recorded or stored elsewhere but the `rest`.
     ///
-    /// The rest waits again, in front of newer messages and beyond the limits: it was acknowledged
-    /// and must not be lost. The log is cleared only if there is no rest.
+    /// The rest waits again, in front of newer messages and beyond the limits: most of it was
+    /// acknowledged and must not be lost. The log is cleared only if there is no rest.
     pub fn finish(&self, rest: Vec<HookMessage>) {
         let mut state = self.lock();
         if rest.is_empty() {
@@ -93,23 +93,24 @@ impl HookQueue {
         state.waker = Some(waker);
     }
 
-    /// Adds a message that came another way than the socket; `false` if the queue is full.
+    /// Adds a message that came another way than the socket; returns what `push_line` does.
     pub fn push(&self, message: HookMessage) -> bool {
         let line = message.encode();
         self.push_line(message, &line)
     }
 
-    /// Adds a message with its encoded line; `false` if the queue is full.
+    /// Adds a message with its encoded line, and returns whether the message is in the log: only
+    /// then may the sender forget it.
+    ///
+    /// A full queue does not take it. A message that the log did not take waits here all the same:
+    /// on a full disk the hook cannot store it either, and one that comes twice has no second effect.
     pub(crate) fn push_line(&self, message: HookMessage, line: &[u8]) -> bool {
         let bytes = line.len();
         let mut state = self.lock();
         if state.messages.len() >= MESSAGES_MAX || state.bytes + bytes > BYTES_MAX {
             return false;
         }
-        if let Some(log) = &mut state.log {
-            // On a full disk the message is taken all the same: the spool has no room either.
-            let _ = log.append(line);
-        }
+        let is_logged = state.log.as_mut().is_some_and(|log| log.append(line).is_ok());
         state.bytes += bytes;
         state.messages.push_back((message, bytes));
         // One wake-up is enough for all messages until they are taken out.
@@ -117,7 +118,7 @@ impl HookQueue {
         if let Some(waker) = state.waker.as_ref().filter(|_| !is_woken) {
             waker.wake();
         }
-        true
+        is_logged
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {

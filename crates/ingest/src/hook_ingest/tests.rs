@@ -1,6 +1,6 @@
 //! A message that was taken is in the queue, in the log or on disk until it is ingested.
 
-use std::fs;
+use std::fs::{self, File};
 
 use capture::{AGENTS, Batch, Environment, KnownSource, Original, SinkError};
 use event::{EventId, HookFact, Kind, Raw, SessionId, SignalKind};
@@ -102,6 +102,40 @@ fn half_a_line_is_cut_off() {
     let queue = HookQueue::open(dir.path()).unwrap();
     assert!(queue.push(message(2)));
     assert_eq!(HookQueue::open(dir.path()).unwrap().take_all(), [message(2)]);
+}
+
+/// Makes a file as long as its file system allows, so that nothing more is written to it. It takes
+/// no room on the disk.
+fn fill(file: &File) {
+    let (mut fits, mut too_long) = (0, i64::MAX as u64);
+    while file.set_len(too_long).is_err() && fits + 1 < too_long {
+        let middle = fits + (too_long - fits) / 2;
+        match file.set_len(middle) {
+            Ok(()) => fits = middle,
+            Err(_) => too_long = middle,
+        }
+    }
+}
+
+#[test]
+fn unlogged_message_is_not_acknowledged() {
+    let dir = TempDir::new().unwrap();
+    let queue = HookQueue::open(dir.path()).unwrap();
+    let log = File::options().write(true).open(dir.path().join("calls.0")).unwrap();
+    fill(&log);
+    assert!(!queue.push(message(1)), "it would not survive the daemon");
+    log.set_len(0).unwrap();
+    assert!(queue.push(message(2)));
+    // The hook's own store has no room on a full disk either.
+    assert_eq!(queue.take_all(), [message(1), message(2)]);
+    assert_eq!(HookQueue::open(dir.path()).unwrap().take_all(), [message(2)]);
+}
+
+#[test]
+fn queue_without_a_log_acknowledges_nothing() {
+    let queue = HookQueue::default();
+    assert!(!queue.push(message(1)));
+    assert_eq!(queue.take_all(), [message(1)]);
 }
 
 #[test]
