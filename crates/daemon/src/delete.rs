@@ -21,8 +21,8 @@ pub enum DeleteError {
 /// Deletes a session, its segments, and the originals that belong to no other session. What its agent
 /// still writes to it is not recorded any more. Waits for a write that is under way.
 ///
-/// The session goes first: after a crash in between, a second delete removes the rest, and so does the
-/// next ingest.
+/// The session goes first: after a crash in between, a second delete removes the rest. The next ingest
+/// removes the originals, and the next start of the daemon the segments.
 pub fn delete(
     journal: &Journal,
     session: &SessionId,

@@ -1,4 +1,5 @@
-//! `hansard delete`: deletes a session and everything stored about it.
+//! `hansard delete`: deletes a session with its segments and originals. What stays of it is listed in
+//! `docs/guide/capture.md`.
 
 use clap::Args;
 use event::SessionId;
