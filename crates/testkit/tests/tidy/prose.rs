@@ -57,20 +57,58 @@ fn untold_crates(architecture: &str, crates: &[String]) -> Vec<Finding> {
         .collect()
 }
 
-/// Threads that the program names in this file and the page does not. Names that are put together
-/// at run time are not found.
+/// Threads that this file names and the page does not.
 fn unlisted_threads(architecture: &str, file: &File) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (number, line) in (1..).zip(file.text.lines()) {
-        let rest = line.split_once(".name(\"").map_or("", |(_, rest)| rest);
-        if let Some((name, _)) = rest.split_once("\".to_owned())")
-            && !architecture.contains(&format!("`{name}`"))
-        {
-            let why = format!("`ARCHITECTURE.md` does not list the thread `{name}`");
-            findings.push(Finding::at(&file.path, number, why));
-        }
+    let text = file.text.as_str();
+    let mut named: Vec<(usize, String)> = Vec::new();
+    for (at, call) in text.match_indices(".thread_name(\"") {
+        named.push((at, literal(&text[at + call.len() - 1..]).to_owned()));
     }
-    findings
+    for (at, builder) in text.match_indices("Builder::new()") {
+        let Some(name) = text[at + builder.len()..].trim_start().strip_prefix(".name(") else {
+            continue;
+        };
+        named.extend(thread_names(text, name).into_iter().map(|name| (at, name)));
+    }
+    let unlisted =
+        named.into_iter().filter(|(_, name)| !architecture.contains(&format!("`{name}`")));
+    unlisted
+        .map(|(at, name)| {
+            let why = format!("`ARCHITECTURE.md` does not list the thread `{name}`");
+            Finding::at(&file.path, text[..at].matches('\n').count() + 1, why)
+        })
+        .collect()
+}
+
+/// The names that this argument of `Builder::name` stands for. The part of a name that is known at
+/// run time only is written in capitals on the page: `wait-{pid}` is `wait-PID`.
+fn thread_names(text: &str, argument: &str) -> Vec<String> {
+    if let Some(format) = argument.strip_prefix("format!(") {
+        let parts = literal(format).split('{').map(|part| match part.split_once('}') {
+            Some((variable, rest)) => variable.to_uppercase() + rest,
+            None => part.to_owned(),
+        });
+        return vec![parts.collect()];
+    }
+    if argument.starts_with('"') {
+        return vec![literal(argument).to_owned()];
+    }
+    let variable = argument.split(['.', ')']).next().unwrap_or_default();
+    let declared = text.split_once(&format!("const {variable}: &str = "));
+    match declared {
+        Some((_, value)) => vec![literal(value).to_owned()],
+        // A function that is given the name. It is called `spawn` wherever we have one.
+        None => text.split("spawn(").skip(1).map(literal).map(str::to_owned).collect::<Vec<_>>(),
+    }
+    .into_iter()
+    .filter(|name| !name.is_empty())
+    .collect()
+}
+
+/// The text between quotes with which this begins; empty if it does not.
+fn literal(text: &str) -> &str {
+    let quoted = text.strip_prefix('"').and_then(|text| text.split_once('"'));
+    quoted.map_or("", |(literal, _)| literal)
 }
 
 fn read(path: &str) -> String {
@@ -131,8 +169,21 @@ fn an_untold_crate_is_found() {
 
 #[test]
 fn an_unlisted_thread_is_found() {
+    let find = |text: &str| {
+        let findings = unlisted_threads("| `bus` |", &File::new("crates/a/src/lib.rs", text));
+        lines(&findings)
+    };
     let text =
-        "let thread = Builder::new().name(\"bus\".to_owned());\n    .name(\"sweep\".to_owned())\n";
-    let file = File::new("crates/a/src/lib.rs", text);
-    assert_eq!(lines(&unlisted_threads("| `bus` |", &file)), [2]);
+        "Builder::new().name(\"bus\".to_owned());\nBuilder::new().name(\"sweep\".to_owned());";
+    assert_eq!(find(text), [2]);
+    assert_eq!(find("Builder::new()\n    .name(format!(\"wait-{pid}\"))\n"), [1]);
+    assert!(find("const NAME: &str = \"bus\";\nBuilder::new().name(NAME.to_owned())").is_empty());
+    assert_eq!(find("const NAME: &str = \"busy\";\nBuilder::new().name(NAME.to_owned())"), [2]);
+    assert_eq!(
+        find(
+            "fn spawn(name: &str) {\nBuilder::new().name(name.to_owned())\n}\nspawn(\"tokens\", run);"
+        ),
+        [2]
+    );
+    assert_eq!(find("runtime\n.thread_name(\"answering\")"), [2]);
 }
