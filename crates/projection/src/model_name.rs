@@ -1,10 +1,11 @@
 //! The names of models: what hosts put around them, and which family and version they tell.
 
-/// Regions such as `us.` and `global.` before a vendor's name.
-const VENDOR_LEN_MAX: usize = 8;
+/// The longest region before a vendor's name, such as `us.` and `global.`.
+const REGION_LEN_MAX: usize = 8;
 
-/// A number of so many digits is a date or a build, not a version.
-const VERSION_DIGITS_MAX: usize = 3;
+/// A number of more digits is a date or a build, not a version. Four are a year and a month, as in
+/// `mistral-large-2411`, and tell which release is newer.
+const VERSION_DIGITS_MAX: usize = 4;
 
 /// The names a model may stand under in a table, the most exact first.
 ///
@@ -13,8 +14,8 @@ pub(crate) fn lookup_names(model: &str) -> Vec<String> {
     let whole = model.trim().to_lowercase();
     // `openrouter/anthropic/claude-…` and `us.anthropic.claude-…` are one model.
     let mut name = whole.rsplit('/').next().unwrap_or_default();
-    if let Some((vendor, rest)) = name.split_once("anthropic.")
-        && vendor.len() <= VENDOR_LEN_MAX
+    if let Some((region, rest)) = name.split_once("anthropic.")
+        && region.len() <= REGION_LEN_MAX
     {
         name = rest;
     }
@@ -65,9 +66,8 @@ impl ModelFamily {
             if !word.is_empty() {
                 family.words.push(word.to_owned());
             }
-            if let Ok(whole) = whole.parse()
-                && number.len() <= VERSION_DIGITS_MAX + ".".len() + fraction.len()
-                && number.len() - fraction.len() <= VERSION_DIGITS_MAX + ".".len()
+            if whole.len() <= VERSION_DIGITS_MAX
+                && let Ok(whole) = whole.parse()
             {
                 family.version.0.push((whole, fraction.to_owned()));
             }
