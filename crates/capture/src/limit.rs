@@ -1,4 +1,5 @@
-//! Every limit of capture, with what happens when it is reached.
+//! The limits that several files of capture share, with what happens when each is reached. A limit of
+//! one file or one agent stands in that file.
 
 /// One batch. What follows goes into the next, with its own position.
 pub(crate) const BATCH_EVENTS_MAX: usize = 1_000;

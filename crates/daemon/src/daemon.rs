@@ -1,7 +1,7 @@
 //! The daemon: one process that holds capture, journal, bus and supervisor of a journal together.
 //!
-//! It owns start, loop and stop. The bus answers first; capture catches up beside it. The stop goes
-//! the other way: tasks and services, capture, the last events published, journal, bus, lock.
+//! It owns start, loop and stop. The bus answers first; capture catches up beside it.
+//! `Subsystems::stop` has the order of the stop.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,9 @@ const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
 /// Messages that wait for the loop. When it is full, further ones are dropped: the loop has the
 /// same wish before it already.
 const INCOMING_MAX: usize = 64;
+
+/// Notices of the bus that wait for the log. Beyond that, further ones are dropped.
+const NOTICES_MAX: usize = 64;
 
 /// How often a stop checks whether the present part has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -328,7 +331,7 @@ fn bind_bus(
     folder: &Path,
     journal: &JournalHandle,
 ) -> Result<(Server, Receiver<Notice>), StartDaemonError> {
-    let (sender, notices) = mpsc::sync_channel(INCOMING_MAX);
+    let (sender, notices) = mpsc::sync_channel(NOTICES_MAX);
     let notice = Box::new(move |notice| {
         // The bus must not wait for the log. With so many notices one more says nothing new.
         let _ = sender.try_send(notice);

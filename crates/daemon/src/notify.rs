@@ -174,8 +174,8 @@ impl NoticeSender {
 
     fn send(&self, notice: &SessionNotice, settings: &NotificationSettings) {
         let SessionNotice { session, title, message, project } = notice;
-        // A bus that takes no message is about to stop.
-        // The card goes out in any case; desktop and command are the user's choice.
+        // The card goes out in any case; desktop and command are the user's choice. A bus that takes
+        // no message is full or about to stop, and a card that is late is of no use.
         let _ = card(notice).build().map(|message| self.context.bus.publish(message));
         if settings.desktop {
             self.enqueue(desktop_command(title, message));

@@ -24,7 +24,8 @@ const EVENTS_MAX: u64 = 4_096;
 /// A burst is over when no event came for this long.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// The thread that feeds the index. Starts with the first append and ends with the journal.
+/// The thread that feeds the index. When `derived.db` is replaced, the thread is not told: searches
+/// fill the new file, and the thread goes on with the next `EVENTS_MIN` events. Starts with the first append and ends with the journal.
 #[derive(Default)]
 pub(crate) struct Indexer {
     thread: Mutex<Option<JoinHandle<()>>>,

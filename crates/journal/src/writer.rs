@@ -141,7 +141,8 @@ impl Writer {
         self.shared.has_work.notify_all();
         self.shared.has_room.notify_all();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // If the thread panicked, `CloseOnExit` has replied `Closed` to every caller.
+        // If the thread panicked, `CloseOnExit` has replied `Closed` to every caller that waited;
+        // those of the group that was being committed got `NotDurable`.
         thread.map(JoinHandle::join).is_some()
     }
 

@@ -149,7 +149,7 @@ impl HttpServer {
             listen.ip(),
             origin.port().filter(|_| any_port).unwrap_or(listen.port()),
         );
-        // First of all: the host names that are accepted and the address file contain the port.
+        // Before `Auth` and the address file: the host names that are accepted and the address file contain the port.
         let bound = bind_listeners(usual, any_port);
         let moved =
             find_move(origin.port(), usual, bound.as_ref().ok().map(|(address, _)| *address));

@@ -1,7 +1,8 @@
-//! Publishes committed events on the bus: every recent one, once, in the journal's order.
+//! Publishes committed events on the bus: every recent one, in the journal's order.
 //!
-//! It is a named consumer of the journal. It saves its position behind what was published, so that a
-//! restart continues there. It skips history: subscribers that start in the past replay it.
+//! It is a named consumer of the journal. It saves its position behind what was published, at most
+//! once a second, so that a restart continues there. After a crash that last second is published
+//! again; `position` tells a subscriber which messages those are. It skips history: subscribers that start in the past replay it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
