@@ -9,6 +9,8 @@
 
 mod event; // the envelope
 mod hook; // one call of an agent's hook, as a message
+mod tool; // what tools do, and where their input says to what
+mod patch; // patches, and scripts that call tools
 mod kind; // the event kinds, their codes and lanes
 pub mod payload; // the typed `data` of each kind
 mod child; // the life cycle of a child run
@@ -43,4 +45,5 @@ pub use project::is_in_project;
 pub use raw::Raw;
 pub use salvage::Salvaged;
 pub use time::{BadTime, Time};
+pub use tool::{CommandInput, Deed, ToolInput, patched_files};
 pub use words::SearchFields;

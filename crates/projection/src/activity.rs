@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use event::Time;
+use event::{Deed, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{DigestFact, Topic};
 use crate::excerpt;
-use crate::tool::Deed;
 use crate::work_span::{PAUSE_MILLIS, WorkSpan};
 
 /// Files, branches and pull requests that are named.

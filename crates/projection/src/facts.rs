@@ -11,7 +11,7 @@ use event::payload::{
     ContextAdded, ModelUsage, ModelWords, SessionMode, SessionStarted, SettingsChanged,
     StepCompleted, TurnCompleted, UsageReported, UserPrompt,
 };
-use event::{Cost, Draft, Event, EventId, Kind, Raw};
+use event::{Cost, Deed, Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
 
 use crate::ending::{Ending, EndingState, LastRecord};
@@ -24,7 +24,6 @@ use crate::reported_usage::ModelSums;
 use crate::ring_buffer::RingBuffer;
 use crate::title::{Title, TitleOrigin};
 use crate::tokens::{Basis, TokenTotals};
-use crate::tool::{Deed, deed_of_tool};
 use crate::torn::{EventNovelty, TornRecords, is_torn};
 use crate::turn_machine::{TurnOutcome, is_queued};
 use crate::usage::{RowNumber, SessionUsage, UsageKey, UsageTotals, context_step};
@@ -274,7 +273,7 @@ impl Facts {
                 }
                 if event.kind == Kind::ToolCall {
                     self.counts.tool_calls += own;
-                    if deed_of_tool(&answer.tool) == Deed::Delegate {
+                    if Deed::of_tool(&answer.tool) == Deed::Delegate {
                         self.usage.include_others();
                     }
                     self.ending.apply(LastRecord::Called(&answer.call_id), turn_id);

@@ -28,7 +28,6 @@ mod chronicle; // the epochs of a session, each with its digest
 mod work_span; // when somebody worked in a session, and what was done
 mod activity; // work on one project, across sessions
 mod tool; // what a call of any agent's tool does, and to what
-mod patch; // patches and scripts inside the input of a call
 mod command; // what a command line runs
 mod ending; // how a session stands at the end of its log
 mod epoch; // stretches between starts, compactions, clears and silences
@@ -73,7 +72,7 @@ pub use spend::{DayOf, Grouping, Money, MoneyParts, Spending, SpendingFilter, Sp
 pub use text::{CHUNK_CHARS_MAX, CallStyle, SessionText};
 pub use title::TitleOrigin;
 pub use tokens::{Basis, TokenTotals};
-pub use tool::{Deed, Object, ToolUse};
+pub use tool::{Object, ToolUse};
 pub use turn::{Approval, ToolCount, Turn};
 pub use turn_machine::{
     TurnChange, TurnEnd, TurnMachine, TurnOutcome, TurnState, TurnStep, TurnStop,

@@ -3,10 +3,10 @@
 //! A command is read word by word, in all its parts and in the scripts it hands to a shell. An
 //! unknown command counts as one that changes files.
 
-use event::Raw;
+use event::{Deed, Raw};
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Deed, ToolUse};
+use crate::tool::ToolUse;
 
 /// What a call might do, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -3,13 +3,13 @@
 //! Files first, then commands, searches, the web, and everything else. An unknown tool is named
 //! like any other.
 
-use event::EventId;
+use event::{Deed, EventId};
 use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::excerpt;
 use crate::id_hash::IdHash;
-use crate::tool::{Deed, Object, ToolUse};
+use crate::tool::{Object, ToolUse};
 
 /// Names, commands and hosts that are written out; of more only the number is told.
 const NAMED_MAX: usize = 3;

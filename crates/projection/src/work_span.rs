@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use event::payload::{SessionStarted, ToolCall, ToolResult};
-use event::{Event, Kind, Time};
+use event::{Deed, Event, Kind, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::epoch::{EpochCount, is_content};
 use crate::id_hash::IdHash;
 use crate::ring_buffer::RingBuffer;
-use crate::tool::{Deed, ToolUse, has_failed};
+use crate::tool::{ToolUse, has_failed};
 use crate::tool_lines::relative_to;
 use crate::torn::{EventNovelty, TornRecords};
 use crate::turn_machine::is_told_end;

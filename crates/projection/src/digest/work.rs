@@ -1,7 +1,7 @@
 //! What was done in a part: files, commands, tests, commits, branches and pull requests.
 
-use event::EventId;
 use event::payload::{ToolCall, ToolResult};
+use event::{Deed, EventId};
 use serde::{Deserialize, Serialize};
 
 use super::SeqSpan;
@@ -10,7 +10,7 @@ use crate::excerpt;
 use crate::id_hash::IdHash;
 use crate::problem;
 use crate::ring_buffer::RingBuffer;
-use crate::tool::{Deed, ToolUse, whole_command};
+use crate::tool::{ToolUse, whole_command};
 
 /// Different files, programs, commits and other things that are told apart in one part. Further
 /// ones are left out.

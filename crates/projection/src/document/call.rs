@@ -1,14 +1,14 @@
 //! Calls of tools in words: what was given, and what came back.
 
-use event::Raw;
 use event::payload::{ContentPart, Outcome, ToolCall, ToolResult};
+use event::{Deed, Raw};
 
 use super::block::{CallBlock, CallOutcome};
 use super::clean::Clean;
 use super::cut::Cut;
 use crate::redacted::with_texts;
 use crate::tool::has_failed;
-use crate::{Deed, Object, ToolUse, excerpt};
+use crate::{Object, ToolUse, excerpt};
 
 /// Names of files that are named of one call.
 const FILES_MAX: usize = 3;

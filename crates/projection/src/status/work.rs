@@ -4,12 +4,12 @@
 //! Texts are kept as they were said, each to a limit far above what is shown of it: secrets are
 //! taken out when the lines are made, and a secret that was cut in two would not be known as one.
 
-use event::Raw;
+use event::{Deed, Raw};
 use serde::{Deserialize, Serialize};
 
 use crate::excerpt;
 use crate::ring_buffer::RingBuffer;
-use crate::tool::{Deed, Object, ToolUse};
+use crate::tool::{Object, ToolUse};
 
 /// Characters kept of anything said.
 const SPOKEN_CHARS_MAX: usize = 1_000;
