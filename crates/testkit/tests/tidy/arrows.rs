@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("capture", &["event"]),
     ("projection", &["event"]),
     ("redact", &[]),
+    ("rules", &["event"]),
     ("model", &["event", "projection", "redact"]),
     ("views", &["event", "journal", "projection", "redact"]),
     ("host", &["event", "capture", "projection"]),

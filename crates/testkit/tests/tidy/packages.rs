@@ -7,7 +7,7 @@ use crate::tree::root;
 
 /// Packages in the lock file, ours included. Each one costs build time and has to be trusted, so
 /// the number is raised on purpose, in the commit that needs it, and lowered when one goes.
-const PACKAGES_MAX: usize = 300;
+const PACKAGES_MAX: usize = 301;
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 

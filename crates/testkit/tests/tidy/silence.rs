@@ -34,6 +34,7 @@ const HOLDS: &[(&str, &[&str], &str)] = &[
             "crates/capture/tests",
             "crates/projection/tests",
             "crates/redact/tests",
+            "crates/rules/tests",
             "crates/model/tests",
             "crates/bus/tests",
             "crates/supervise/tests",
