@@ -40,6 +40,9 @@ const WAITING_MAX: usize = 8_192;
 /// client that connected before a message was sent gets it, also if thousands connect together.
 const ADMIT_TURN: usize = 2 * CLIENTS_MAX;
 
+/// Connections that become clients before the kernel's queue is emptied again.
+const ADMIT_BETWEEN: usize = 64;
+
 /// File descriptors for what else the process has open. Waiting connections do not use them up.
 const OTHER_DESCRIPTORS: usize = 1_024;
 
@@ -136,6 +139,7 @@ impl Server {
         let mut socket = Socket::bind(path)?;
         let listener = socket.listener.take().expect("a bound socket listens");
         let mut listener = UnixListener::from_std(listener);
+        reserve_descriptors(&listener, descriptors);
         let mut made = || -> io::Result<(Poll, Waker)> {
             let poll = Poll::new()?;
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -261,6 +265,29 @@ impl Server {
     /// The others wait with what they have sent. A server that closed them would lose messages that
     /// one-shot senders count as sent.
     fn accept(&mut self) {
+        self.empty_backlog();
+        // The same place for all: each of them gets what the others have sent.
+        let end = self.exchange.tape.end_offset();
+        let mut read = 0;
+        for admitted in 1..=ADMIT_TURN {
+            if read >= READ_ROUND || !self.has_room() {
+                break;
+            }
+            let Some(stream) = self.waiting.pop_front() else { break };
+            read += self.admit_client(stream, end);
+            // Meanwhile the kernel's queue fills again.
+            if admitted % ADMIT_BETWEEN == 0 {
+                self.has_backlog = true;
+                self.empty_backlog();
+            }
+        }
+        if self.lacks_descriptor || !(self.waiting.is_empty() || self.has_room()) {
+            self.dismiss_longest_stalled();
+        }
+    }
+
+    /// Takes all connections out of the kernel's queue, which refuses senders while it is full.
+    fn empty_backlog(&mut self) {
         self.lacks_descriptor = false;
         while self.has_backlog && self.waiting.len() < self.waiting_max {
             match self.listener.accept() {
@@ -274,19 +301,6 @@ impl Server {
                     break;
                 }
             }
-        }
-        // The same place for all: each of them gets what the others have sent.
-        let end = self.exchange.tape.end_offset();
-        let mut read = 0;
-        for _ in 0..ADMIT_TURN {
-            if read >= READ_ROUND || !self.has_room() {
-                break;
-            }
-            let Some(stream) = self.waiting.pop_front() else { break };
-            read += self.admit_client(stream, end);
-        }
-        if self.lacks_descriptor || !(self.waiting.is_empty() || self.has_room()) {
-            self.dismiss_longest_stalled();
         }
     }
 
@@ -732,6 +746,15 @@ fn raise_descriptors() -> usize {
         current = if raised.is_ok() { wanted } else { current };
     }
     usize::try_from(current).unwrap_or(usize::MAX)
+}
+
+/// Makes the process's table of descriptors as long as a burst may need. The kernel makes it longer
+/// step by step, and lets a process with threads wait some milliseconds at each step: in that time
+/// senders fill the queue of the listener.
+fn reserve_descriptors(listener: &UnixListener, descriptors: usize) {
+    let last = (CLIENTS_MAX + WAITING_MAX + OTHER_DESCRIPTORS).min(descriptors) - 1;
+    // Without it a burst is taken in more slowly.
+    let _ = i32::try_from(last).map(|last| rustix::io::fcntl_dupfd_cloexec(listener, last));
 }
 
 /// Returns how many connections may wait, with this limit of descriptors.

@@ -205,6 +205,21 @@ fn new_client_gets_no_old_messages() {
     assert_eq!(late.hear(), note(2));
 }
 
+/// The kernel makes the table longer step by step, and a process with threads waits at each step.
+#[test]
+#[cfg(target_os = "linux")]
+fn table_of_descriptors_is_long_before_a_burst() {
+    let _server = TestServer::open();
+    let read = |path: &str, name: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().parse::<usize>().unwrap()
+    };
+    let allowed = read("/proc/self/limits", "Max open files");
+    let held = read("/proc/self/status", "FDSize:");
+    assert!(held >= allowed.min(10_240), "{held} of {allowed}");
+}
+
 #[test]
 fn burst_beyond_the_limit_arrives_whole() {
     const THREADS: usize = 16;
