@@ -17,7 +17,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest, Sha256};
 
 use crate::peer::PeerUser;
-use crate::token::{TokenError, encode_hex, equals_secret, random_secret, write_private};
+use crate::token::{
+    TokenError, encode_hex, equals_secret, random_secret, remove_unfinished, write_private,
+};
 
 /// Logins that are kept. One more drops the one that was not used for the longest time, and its
 /// browser has to log in again.
@@ -60,8 +62,11 @@ pub(crate) struct Visit {
 }
 
 impl Logins {
-    /// Loads the logins that belong to a token. A line that cannot be parsed is no login.
+    /// Loads the logins that belong to a token, for the one daemon that writes them. A line that
+    /// cannot be parsed is no login.
     pub(crate) fn load(path: PathBuf, token: &str) -> Logins {
+        // Of a daemon that was killed while a browser signed in.
+        remove_unfinished(&path);
         let token = digest_of(token);
         let text = fs::read_to_string(&path).unwrap_or_default();
         let mut lines = text.lines();
@@ -183,6 +188,17 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("http.logins");
         (dir, path, UNIX_EPOCH + Duration::from_secs(1_800_000_000))
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_daemon_are_removed() {
+        let (dir, path, now) = begin();
+        let cookie = Logins::load(path.clone(), TOKEN).issue_cookie(now).unwrap();
+        let beside = ["http.logins.17-3.tmp", "http.token.17-3.tmp"].map(|it| dir.path().join(it));
+        beside.iter().for_each(|path| fs::write(path, "half").unwrap());
+        let mut logins = Logins::load(path, TOKEN);
+        assert!(logins.admit(&cookie, PeerUser::Own, true, now).is_some());
+        assert_eq!(beside.map(|path| path.exists()), [false, true], "only its own");
     }
 
     #[test]

@@ -133,6 +133,7 @@ impl Keys {
     }
 
     pub(crate) fn write_address(&self, address: &str, page: &str) -> Result<(), TokenError> {
+        [self.page_path(), self.address_path()].iter().for_each(|path| remove_unfinished(path));
         // The address is written last: a reader that sees it finds the page file too.
         write_private(&self.page_path(), page)?;
         write_private(&self.address_path(), address)
@@ -210,6 +211,20 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), TokenError> {
         fs::rename(&beside, path)
     };
     write().map_err(|source| TokenError::Io { path: path.to_owned(), source })
+}
+
+/// Removes what killed daemons left of writing a file. Only for files that the daemon alone writes:
+/// another process may be about to rename its own.
+pub(crate) fn remove_unfinished(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let begins = format!("{}.", name.to_string_lossy());
+    // What cannot be listed or removed is not read either.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(&begins) && name.ends_with(".tmp")) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]

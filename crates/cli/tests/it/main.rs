@@ -39,6 +39,7 @@ mod first_minute_crash; // the sample and newer prices, killed at any instant
 mod manual; // completions and man pages
 mod top; // the whole screen, in a real terminal
 mod web; // the daemon over HTTP
+mod web_crash; // the daemon killed while a browser signs in
 mod status; // what sessions do, and why
 mod bus; // messages between processes
 mod supervise; // services and tasks
