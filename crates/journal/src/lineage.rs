@@ -12,14 +12,18 @@ use crate::{LineageError, ReadError};
 impl SessionRow {
     pub(crate) fn ancestry(&self) -> Ancestry {
         let link = self.parent.as_ref();
+        let (label, reason) = match link {
+            Some(link) => (&link.label, &link.reason),
+            None => (&self.root.label, &self.root.reason),
+        };
         Ancestry {
             session_id: self.id.clone(),
             parent_session_id: link.map(|link| link.session_id.clone()),
             mode: link.map(|link| link.mode.clone()),
             fork_point_seq: link.map_or(0, |link| link.seq),
             fork_point_event_id: link.and_then(|link| link.event_id),
-            label: link.and_then(|link| link.label.clone()),
-            reason: link.and_then(|link| link.reason.clone()),
+            label: label.clone(),
+            reason: reason.clone(),
             depth: link.map_or(0, |link| link.depth),
             created_at: self.created_at,
         }

@@ -3,7 +3,7 @@
 use event::payload::{SessionMode, SessionParent, SessionStarted, SettingsChanged};
 use event::{Cost, Draft, Kind, SessionId, Time};
 
-use crate::store::{ParentRow, SessionRow};
+use crate::store::{ParentRow, RootWords, SessionRow};
 
 impl SessionRow {
     /// Makes the row of a session before its first event.
@@ -27,6 +27,7 @@ impl SessionRow {
             cwd: None,
             project: None,
             title: None,
+            root: RootWords::default(),
         }
     }
 
@@ -99,13 +100,14 @@ impl SessionRow {
         // Avoids a session that is its own ancestor.
         let parent = parent.filter(|parent| parent.session_id != self.id);
         if let Some(parent) = parent.filter(|_| self.parent.is_none()) {
+            let RootWords { label, reason } = std::mem::take(&mut self.root);
             self.parent = Some(ParentRow {
                 session_id: parent.session_id,
                 mode: SessionMode::Fork,
                 seq: 0,
                 event_id: None,
-                label: None,
-                reason: None,
+                label,
+                reason,
                 // The parent's row is not at hand here. Readers of a lineage count the depth
                 // themselves.
                 depth: 1,

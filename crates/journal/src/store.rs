@@ -259,6 +259,22 @@ pub(crate) struct SessionRow {
     pub cwd: Option<String>,
     pub project: Option<String>,
     pub title: Option<String>,
+    /// What was said of the origin of a session without a parent; else the parent's row has it.
+    #[serde(default, skip_serializing_if = "RootWords::is_empty")]
+    pub root: RootWords,
+}
+
+/// Label and reason of a root: of one whose parent is in another journal, for instance.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct RootWords {
+    pub label: Option<String>,
+    pub reason: Option<String>,
+}
+
+impl RootWords {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.label.is_none() && self.reason.is_none()
+    }
 }
 
 /// Where a session comes from.

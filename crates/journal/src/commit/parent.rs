@@ -7,7 +7,7 @@ use super::{CommitPlan, StagedBatch, lineage_error};
 use crate::batch::{Ancestry, AppendMode};
 use crate::limit::GENERATIONS_MAX;
 use crate::prepare::{PreparedBatch, PreparedItem};
-use crate::store::{ParentRow, SessionRow};
+use crate::store::{ParentRow, RootWords, SessionRow};
 use crate::{AppendError, LineageError};
 
 impl CommitPlan<'_> {
@@ -21,7 +21,10 @@ impl CommitPlan<'_> {
     ) -> Result<SessionRow, AppendError> {
         let started = draft.readable::<SessionStarted>().unwrap_or_default();
         let mut row = self.empty_session_row(staged, &draft.session_id, draft.created_at);
-        let Some(parent) = started.parent else { return Ok(row) };
+        let Some(parent) = started.parent else {
+            row.root = RootWords { label: started.label, reason: started.reason };
+            return Ok(row);
+        };
         let ancestry = Ancestry {
             session_id: draft.session_id.clone(),
             parent_session_id: Some(parent.session_id.clone()),
@@ -58,7 +61,11 @@ impl CommitPlan<'_> {
         row: &mut SessionRow,
         ancestry: &Ancestry,
     ) -> Result<(), AppendError> {
-        let Some(parent_id) = &ancestry.parent_session_id else { return Ok(()) };
+        let Some(parent_id) = &ancestry.parent_session_id else {
+            let (label, reason) = (ancestry.label.clone(), ancestry.reason.clone());
+            row.root = RootWords { label, reason };
+            return Ok(());
+        };
         let mode = ancestry.mode.clone().unwrap_or(SessionMode::Fork);
         row.parent = Some(ParentRow {
             session_id: parent_id.clone(),
@@ -116,7 +123,11 @@ impl CommitPlan<'_> {
             // An import may be repeated, so the same ancestry again is no error. `depth` is not
             // compared: this journal computes its own.
             let same_link = match (&row.parent, &ancestry.parent_session_id) {
-                (None, None) => true,
+                // Earlier versions did not record what was said of a root.
+                (None, None) if row.root.is_empty() => true,
+                (None, None) => {
+                    (&row.root.label, &row.root.reason) == (&ancestry.label, &ancestry.reason)
+                }
                 (Some(link), Some(parent)) => {
                     link.session_id == *parent
                         && Some(&link.mode) == ancestry.mode.as_ref().or(Some(&SessionMode::Fork))
@@ -127,7 +138,6 @@ impl CommitPlan<'_> {
                 }
                 _ => false,
             };
-            // The time is all that an ancestry tells of a root.
             if same_link && row.created_at == ancestry.created_at {
                 return Ok(());
             }

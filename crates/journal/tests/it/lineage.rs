@@ -21,6 +21,7 @@ cases! {
     late_parent_is_accepted
     ancestry_cycle_is_an_error
     events_keep_imported_lineage
+    root_keeps_label_and_reason
     imported_fork_shows_inherited_events
     repeated_import_changes_nothing
     import_of_recorded_changes_nothing
@@ -202,6 +203,38 @@ fn events_keep_imported_lineage(mut world: World) {
     world.reopen();
     assert_eq!(world.lineage(&session("b")).unwrap(), imported);
     assert_eq!(world.children(&session("a")).unwrap(), imported[1..]);
+}
+
+fn root_keeps_label_and_reason(mut world: World) {
+    let words = || (Some("try".to_owned()), Some("why not".to_owned()));
+    let (label, reason) = words();
+    // One comes from a journal that has its parent, the other says so itself.
+    let imported = Ancestry { label, reason, ..root("imported") };
+    world.import_ancestry(vec![imported.clone()]).unwrap();
+    host(&world, prompt("imported", 50));
+    let (label, reason) = words();
+    let began = SessionStarted { label, reason, ..SessionStarted::default() };
+    observe(&world, Draft::new(id("own", 1), session("own"), at(1), &began).unwrap());
+    talk(&world, "a", 1);
+    for _ in 0..2 {
+        assert_eq!(world.lineage(&session("imported")).unwrap(), std::slice::from_ref(&imported));
+        let own = world.stat(&session("own")).unwrap().ancestry;
+        assert_eq!((own.label, own.reason), words());
+        world.reopen();
+    }
+    world.import_ancestry(vec![imported.clone()]).unwrap();
+    let other = Ancestry { label: Some("else".to_owned()), ..imported };
+    let refused = world.import_ancestry(vec![other]).unwrap_err();
+    assert!(matches!(refused, LineageError::AncestryDiffers(_)), "{refused:?}");
+    // A parent that is found late: the words are about where it comes from.
+    let parent = SessionParent { session_id: session("a"), seq: 0, event_id: None };
+    let changed = SettingsChanged { parent: Some(parent), ..SettingsChanged::default() };
+    observe(&world, Draft::new(id("own", 2), session("own"), at(2), &changed).unwrap());
+    for _ in 0..2 {
+        let own = world.lineage(&session("own")).unwrap().remove(1);
+        assert_eq!((own.label, own.reason), words());
+        world.reopen();
+    }
 }
 
 fn imported_fork_shows_inherited_events(mut world: World) {

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use event::payload::SessionStarted;
 use event::{Draft, SessionId};
 use journal::{Ancestry, ArtifactError, Journal, ReadError, Selection, SessionInfo};
 use serde::Serialize;
@@ -79,6 +80,16 @@ impl Exporter<'_> {
             // A fork that was given its own copy of what it shows is older than its journal says.
             ancestry.created_at = first.created_at;
         }
+        if let Some(redact) = self.redact {
+            // The words of the origin are a text of the first event.
+            let first = events.peek().and_then(|first| first.as_ref().ok()).cloned();
+            let started = first.and_then(|mut first| {
+                redact(&mut first.draft);
+                first.readable::<SessionStarted>()
+            });
+            let SessionStarted { label, reason, .. } = started.unwrap_or_default();
+            (ancestry.label, ancestry.reason) = (label, reason);
+        }
         self.write_line(&BundleLine::Session { ancestry, up_to_seq })?;
         for event in events {
             let mut event = event.map_err(SessionError::from)?;
@@ -123,7 +134,9 @@ impl BundleSession {
         // It follows from the rest, and differs where an ancestor is missing.
         ancestry.depth = 0;
         if !parent_is_there {
-            ancestry = Ancestry::root(ancestry.session_id, ancestry.created_at);
+            let Ancestry { label, reason, .. } = ancestry;
+            let root = Ancestry::root(ancestry.session_id, ancestry.created_at);
+            ancestry = Ancestry { label, reason, ..root };
         }
         let inherited_seq = info.inherited_seq;
         BundleSession { ancestry, inherited_seq, up_to_seq: up_to_seq.max(inherited_seq) }

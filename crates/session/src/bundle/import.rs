@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use event::payload::{Artifact, ArtifactRecorded};
+use event::payload::{Artifact, ArtifactRecorded, SessionStarted};
 use event::{Event, SessionId};
 use journal::{Ancestry, AppendError, Batch, ExpectedBody, Journal, ReadError, Selection};
 
@@ -114,8 +114,13 @@ impl IncomingSession {
         let is_named = self.ancestry.parent_session_id.is_some();
         // A parent that is not in the bundle is known from the session's first event alone, and
         // is found if it is here.
+        let names_parent = |first: &Event| {
+            first.readable::<SessionStarted>().is_some_and(|started| started.parent.is_some())
+        };
+        let is_root = !self.events.first().is_some_and(names_parent);
+        let has_words = self.ancestry.label.is_some() || self.ancestry.reason.is_some();
         match known {
-            None if is_named || self.events.is_empty() => {
+            None if is_named || self.events.is_empty() || is_root && has_words => {
                 batch.with_ancestry(self.ancestry.clone())
             }
             _ => batch,

@@ -4,9 +4,9 @@ mod hostile; // any bytes as a bundle; fuzzed too
 
 use std::io::Cursor;
 
-use event::payload::Artifact;
-use event::{Draft, Raw};
-use journal::{AppendError, ArtifactError, ForkPolicy, Journal, ReadError};
+use event::payload::{Artifact, SessionMode, SessionParent, SessionStarted};
+use event::{Draft, EventId, Raw};
+use journal::{Ancestry, AppendError, ArtifactError, Batch, ForkPolicy, Journal, ReadError};
 use proptest::prelude::*;
 use session::compaction::CompactionOptions;
 use session::{
@@ -15,7 +15,7 @@ use session::{
 };
 
 use crate::drafts::at;
-use crate::worlds::{Kept, STORES, World, all, every_store, id, told, write};
+use crate::worlds::{Kept, STORES, World, all, every_store, id, observe, told, write};
 
 fn bundle(journal: &Journal, root: &str, extent: Extent) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -29,6 +29,13 @@ fn take(journal: &Journal, bundle: &[u8]) -> Result<Imported, BundleError> {
 
 fn lines(bundle: &[u8]) -> Vec<String> {
     String::from_utf8(bundle.to_vec()).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Observes how a session begins.
+fn begin(world: &World, name: &str, started: &SessionStarted) {
+    let event = EventId::derived(at(1), "test", name, b"began");
+    let draft = Draft::new(event, id(name), at(1), started).unwrap();
+    world.journal().append(Batch::observed().with(draft)).unwrap();
 }
 
 /// A family: `g` with artifacts, a fork `p` of it, a fork `f` of that which begins inside what
@@ -81,6 +88,51 @@ every_store! {
         take(other.journal(), &bundle(world.journal(), "g", Extent::Tree)).unwrap();
         assert_eq!(all(&world.open("g")), all(&other.open("g")));
         assert_eq!(all(&world.open("c")), all(&other.open("c")));
+    }
+
+    fn root_of_a_bundle_keeps_label_and_reason(world) {
+        let root = Ancestry {
+            label: Some("try".to_owned()),
+            reason: Some("why not".to_owned()),
+            ..Ancestry::root(id("r"), at(1))
+        };
+        world.journal().import_ancestry(vec![root]).unwrap();
+        observe(&world, "r", 1, "prompt one");
+        // A subagent whose parent is not in the bundle.
+        write(&world.session("p"), 50, "prompt one");
+        let parent = SessionParent { session_id: id("p"), seq: 0, event_id: None };
+        let (label, reason) = (Some("dig".to_owned()), Some("deep".to_owned()));
+        let mode = Some(SessionMode::Child);
+        let parent = Some(parent);
+        begin(&world, "c", &SessionStarted { parent, mode, label, reason, ..Default::default() });
+        let words = |world: &World, name: &str| {
+            let ancestry = world.journal().stat(&id(name)).unwrap().ancestry;
+            (ancestry.label, ancestry.reason)
+        };
+        for (name, label, reason) in [("r", "try", "why not"), ("c", "dig", "deep")] {
+            let bytes = bundle(world.journal(), name, Extent::Session);
+            let line = lines(&bytes).remove(1);
+            assert!(line.contains(label) && line.contains(reason), "{line}");
+            let other = World::new(world.kept);
+            take(other.journal(), &bytes).unwrap();
+            assert_eq!(words(&other, name), words(&world, name));
+            assert_eq!(words(&other, name), (Some(label.to_owned()), Some(reason.to_owned())));
+            assert_eq!(bundle(other.journal(), name, Extent::Session), bytes);
+            take(other.journal(), &bytes).unwrap();
+        }
+    }
+
+    fn redacted_bundle_shows_no_words_of_its_root(world) {
+        let (label, reason) = (Some("secret".to_owned()), Some("secret".to_owned()));
+        begin(&world, "s", &SessionStarted { label, reason, ..Default::default() });
+        let redact = |draft: &mut Draft| draft.data = Raw::default();
+        let mut bytes = Vec::new();
+        let written = export_redacted(
+            world.journal(), &id("s"), Extent::Session, &redact, &mut bytes,
+        );
+        written.unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(!text.contains("secret"), "{text}");
     }
 
     fn importing_again_changes_nothing(world) {

@@ -36,7 +36,8 @@ use crate::prepare::json_size;
 use crate::recovery::{LostPlace, Recovery, is_stand_in, name_lost, place_events, salvage_event};
 use crate::store::quarantine::Quarantine;
 use crate::store::{
-    BrokenEvent, Direction, EventRow, PackedEvent, ParentRow, SeqRange, SessionRow, StoreReader,
+    BrokenEvent, Direction, EventRow, PackedEvent, ParentRow, RootWords, SeqRange, SessionRow,
+    StoreReader,
 };
 use crate::{Damage, StorageError, folder};
 
@@ -292,7 +293,12 @@ impl<B: BodyDecoder> Rebuild<'_, B> {
             // A fork begins behind what it inherits, so its first `seq` says how much that is.
             row.base_seq = first.seq - 1;
             row.created_at = first.created_at;
-            row.parent = first.readable::<SessionStarted>().and_then(parent_of);
+            let started = first.readable::<SessionStarted>().unwrap_or_default();
+            let (label, reason) = (started.label.clone(), started.reason.clone());
+            row.parent = parent_of(started);
+            if row.parent.is_none() {
+                row.root = RootWords { label, reason };
+            }
         }
         Ok(row)
     }

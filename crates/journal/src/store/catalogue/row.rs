@@ -4,7 +4,7 @@ use event::payload::SessionMode;
 use event::{BadId, Cost, EventHead, EventId, SessionId, Time};
 use rusqlite::types::Type;
 
-use crate::store::{EventRow, ParentRow, SessionRow, SightingRow};
+use crate::store::{EventRow, ParentRow, RootWords, SessionRow, SightingRow};
 
 /// The primary key of an event: its session number in the upper half, its `seq` in the lower. The
 /// events of a session stand together, in their order.
@@ -156,15 +156,20 @@ pub(super) fn activity_slot(last_at_micros: i64) -> i64 {
 }
 
 pub(super) fn read_session(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRow> {
+    let (label, reason) = (shown(row, 6)?, shown(row, 7)?);
+    let mut root = RootWords::default();
     let parent = match row.get::<_, Option<String>>(2)? {
-        None => None,
+        None => {
+            root = RootWords { label, reason };
+            None
+        }
         Some(id) => Some(ParentRow {
             session_id: session_id(2, &id)?,
             mode: SessionMode::from(row.get_ref(3)?.as_str()?),
             seq: number(row, 4)?,
             event_id: row.get::<_, Option<[u8; 16]>>(5)?.map(event_id(5)).transpose()?,
-            label: shown(row, 6)?,
-            reason: shown(row, 7)?,
+            label,
+            reason,
             depth: row.get(8)?,
         }),
     };
@@ -187,6 +192,7 @@ pub(super) fn read_session(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionR
         cwd: shown(row, 23)?,
         project: shown(row, 24)?,
         title: shown(row, 25)?,
+        root,
     })
 }
 

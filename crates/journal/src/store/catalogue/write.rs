@@ -241,6 +241,10 @@ pub(super) fn insert_session(db: &Connection, row: &SessionRow) -> rusqlite::Res
          ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)"
     );
     let parent = row.parent.as_ref();
+    let (label, reason) = match parent {
+        Some(parent) => (&parent.label, &parent.reason),
+        None => (&row.root.label, &row.root.reason),
+    };
     let (created_at, created_ns) = row.created_at.micros_and_rest();
     let (last_at, last_ns) = row.last_at.micros_and_rest();
     db.prepare_cached(SQL)?.execute(params![
@@ -250,8 +254,8 @@ pub(super) fn insert_session(db: &Connection, row: &SessionRow) -> rusqlite::Res
         parent.map(|parent| parent.mode.as_str()),
         parent.map(|parent| parent.seq as i64),
         parent.and_then(|parent| parent.event_id.as_ref()).map(|id| id.bytes()),
-        parent.and_then(|parent| parent.label.as_deref()),
-        parent.and_then(|parent| parent.reason.as_deref()),
+        label,
+        reason,
         parent.map(|parent| parent.depth),
         row.base_seq as i64,
         row.tail_seq as i64,

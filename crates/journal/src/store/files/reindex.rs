@@ -18,7 +18,7 @@ use super::recover::packed;
 use super::session_file::SessionHeader;
 use super::{FilesStore, WriteTx, damage};
 use crate::store::{
-    ChangeSet, CheckFinding, CommitError, EventRow, ParentRow, SessionRow, StoreReader,
+    ChangeSet, CheckFinding, CommitError, EventRow, ParentRow, RootWords, SessionRow, StoreReader,
 };
 use crate::{Damage, StorageError};
 
@@ -317,7 +317,10 @@ impl<'v, 'a> Reindexer<'v, 'a> {
         let mut row = SessionRow::new(0, id, at);
         let Some(first) = first else { return Ok(row) };
         let started = first.draft.readable::<SessionStarted>().unwrap_or_default();
-        let Some(parent) = started.parent else { return Ok(row) };
+        let Some(parent) = started.parent else {
+            row.root = RootWords { label: started.label, reason: started.reason };
+            return Ok(row);
+        };
         let known = self.tx.session(&parent.session_id)?;
         let mode = started.mode.unwrap_or(SessionMode::Fork);
         let is_fork = mode == SessionMode::Fork;
