@@ -57,7 +57,10 @@ pub(crate) fn unwrap(args: &[Arg], input: impl FnOnce() -> Option<String>) -> Un
         _ => interpreter_code(bare, args, input),
     };
     let mut is_transparent = false;
-    for wrapper in WRAPPERS {
+    // `command -v rm` only says where it is.
+    let is_question = name == "command" && args.get(1).is_some_and(|arg| is_in("-v -V", &arg.text));
+    let wrappers = if is_question { &[] } else { WRAPPERS };
+    for wrapper in wrappers {
         if is_in(wrapper.names, &name)
             && let Some(begin) = behind_subcommand(wrapper, args)
         {
@@ -520,7 +523,8 @@ fn interpreter_code(bare: &str, args: &[Arg], input: Option<&str>) -> Vec<Inner>
     let Some((_, options)) = row else { return Vec::new() };
     if options.is_empty() {
         // The program text of `awk` is its first operand; a file's name among them does no harm.
-        return args[1..].iter().map(|arg| Inner::Code(arg.text.clone())).collect();
+        let runs = |arg: &&Arg| arg.text.contains("system") || arg.text.contains('|');
+        return args[1..].iter().filter(runs).map(|arg| Inner::Code(arg.text.clone())).collect();
     }
     let mut inners: Vec<Inner> = Vec::new();
     let codes = option_values(&args[1..], options).into_iter();
