@@ -93,6 +93,11 @@ impl Statuses {
         Ok(approvals(&self.journal, &recent, ApprovalFilter::Pending)?)
     }
 
+    /// Whether any session is recorded.
+    pub(crate) fn has_sessions(&self) -> Result<bool, CliError> {
+        Ok(self.journal.session_count()? > 0)
+    }
+
     /// The shortest unique beginning of a session's id, for lists.
     pub(crate) fn short_id(&self, status: &Status) -> Result<String, CliError> {
         let provider_id = status.provider_session_id.as_deref();

@@ -132,7 +132,11 @@ impl ListArgs {
             return output.json_line(&shape);
         }
         if shapes.is_empty() {
-            output.note("no recorded model has this name; `--all` lists every price");
+            let none = match &self.name {
+                Some(_) => "no recorded model has this name; `--all` lists every price",
+                None => "no recorded session names a model; `--all` lists every price",
+            };
+            output.note(none);
             return Ok(());
         }
         print_prices(&shapes, &table, output)

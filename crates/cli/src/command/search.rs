@@ -6,6 +6,7 @@ use daemon::answers;
 use event::Kind;
 use journal::{EventHit, Journal, MatchMode, Order, Query, SearchPage};
 
+use super::session_filter::nothing_recorded;
 use super::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, Style, escape_controls, format_count, one_line};
@@ -113,7 +114,10 @@ fn print_hits(
     // Before the notes, which go to stderr and would come first.
     output.flush()?;
     if found.hits.is_empty() && found.next.is_none() {
-        output.note("no matches; try fewer words, or `--substring` for parts of words");
+        output.note(match journal.session_count()? {
+            0 => nothing_recorded("sessions"),
+            _ => "no matches; try fewer words, or `--substring` for parts of words".to_owned(),
+        });
         return Ok(());
     }
     // Counting stops at a limit.

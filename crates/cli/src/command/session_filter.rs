@@ -50,9 +50,14 @@ impl SessionFilterArgs {
 pub(crate) fn nothing_listed(filter: &SessionFilterArgs, what: &str) -> String {
     match filter.is_narrow() {
         true => format!("no {what} match; leave an option out to see more"),
-        false => format!(
-            "no {what} yet; `hansard up` records what agents write, `hansard import --sample` adds \
-             three recorded sessions"
-        ),
+        false => nothing_recorded(what),
     }
+}
+
+/// What a list says when nothing is recorded yet.
+pub(crate) fn nothing_recorded(what: &str) -> String {
+    format!(
+        "no {what} yet; `hansard up` records what agents write, `hansard import --sample` adds \
+         three recorded sessions"
+    )
 }

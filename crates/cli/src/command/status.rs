@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use wire::Status;
 
 use super::ingest::on_signal;
+use super::session_filter::nothing_recorded;
 use super::usage::{budget_line, today_budgets};
 use super::{CommandResult, Completion, Global};
 use crate::columns::{pad_to, text_width};
@@ -160,9 +161,13 @@ fn lines(
         }
     }
     if shown.is_empty() {
-        return Ok(vec![
-            "no session was active in the last day; `hansard sessions` lists all".to_owned(),
-        ]);
+        let none = match statuses.has_sessions()? {
+            true => {
+                "no session was active in the last day; `hansard sessions` lists all".to_owned()
+            }
+            false => nothing_recorded("sessions"),
+        };
+        return Ok(vec![none]);
     }
     let rows = shown.iter().flat_map(|(_, members)| members);
     let rows = rows.map(|status| StatusLine::new(status, statuses));

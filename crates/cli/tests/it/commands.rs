@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use crate::status::session;
+use crate::up::up;
 use crate::{empty, import, json, sample};
 
 #[test]
@@ -309,6 +310,68 @@ fn digest_reports_empty_and_invalid_days() {
     let said = world.run(&["digest", "2026-02-30"]);
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stderr.contains("not a day"), "{said}");
+}
+
+#[test]
+fn empty_lists_say_what_to_do() {
+    let world = empty();
+    let lists: [&[&str]; 9] = [
+        &["sessions"],
+        &["status"],
+        &["status", "--all"],
+        &["search", "word"],
+        &["usage"],
+        &["usage", "daily"],
+        &["prices", "list"],
+        &["approvals"],
+        &["digest", "2026-03-02"],
+    ];
+    for list in lists {
+        let said = world.run(list);
+        let advice = "hint: `hansard up` creates and fills one, or point `--journal` at another";
+        assert_eq!((said.code, said.stderr.contains(advice)), (Some(1), true), "{list:?}: {said}");
+    }
+    import(&world, "");
+    let mut told = String::new();
+    for list in lists {
+        told += &format!("$ hansard {}\n{}", list.join(" "), world.run(list));
+    }
+    let daemon = up(&world);
+    told += &format!("$ hansard task list\n{}", world.run(&["task", "list"]));
+    assert_eq!(daemon.terminate().code, Some(0));
+    expect![[r#"
+        $ hansard sessions
+        --- stderr
+        no sessions yet; `hansard up` records what agents write, `hansard import --sample` adds three recorded sessions
+        $ hansard status
+        no sessions yet; `hansard up` records what agents write, `hansard import --sample` adds three recorded sessions
+        $ hansard status --all
+        no sessions yet; `hansard up` records what agents write, `hansard import --sample` adds three recorded sessions
+        $ hansard search word
+        --- stderr
+        no sessions yet; `hansard up` records what agents write, `hansard import --sample` adds three recorded sessions
+        --- exit 1
+        $ hansard usage
+        --- stderr
+        no tokens yet; `hansard up` records what agents write, `hansard import --sample` adds three recorded sessions
+        $ hansard usage daily
+        --- stderr
+        no tokens yet; `hansard up` records what agents write, `hansard import --sample` adds three recorded sessions
+        $ hansard prices list
+        --- stderr
+        no recorded session names a model; `--all` lists every price
+        $ hansard approvals
+        --- stderr
+        no approvals are pending; `hansard status` shows what each session is doing
+        $ hansard digest 2026-03-02
+        Monday, 2026-03-02
+        --- stderr
+        no work is recorded on that day; `hansard sessions` lists other days
+        --- exit 1
+        $ hansard task list
+        --- stderr
+        no tasks are running or waiting; `hansard task run -- CMD` adds one
+    "#]].assert_eq(&told);
 }
 
 #[test]
