@@ -195,7 +195,7 @@ fn task_text(purpose: Purpose) -> String {
                  JSON object and nothing around it:\n\
                  {{\"title\": \"at most 10 words\", \"facts\": [{{\"topic\": \"work\", \"text\": \
                  \"…\", \"replaces\": [1]}}], \"tags\": [\"…\"], \"priority\": \"normal\"}}\n\
-                 - 5 to 15 facts. Each stands alone: somebody who reads only that sentence \
+                 - 5 to 15 facts. Each stands alone: a reader of only that sentence \
                  understands it. Exact values: paths, versions, numbers, names, commands. What was \
                  changed is told as \"from → to\".\n\
                  - topic is one of: {topics}.\n\

@@ -13,7 +13,7 @@ pub struct WorkReport {
     pub sessions: u64,
     /// More sessions were active than are looked at; these are the newest.
     pub is_cut: bool,
-    /// Turns in the middle of all sessions.
+    /// The median number of turns of a session.
     pub turns_per_session: Option<f64>,
     pub all: Effort,
     /// The oldest first.
@@ -41,7 +41,7 @@ pub struct Effort {
     pub outcomes: BTreeMap<&'static str, u64>,
     pub tool_calls: u64,
     pub tool_failures: u64,
-    /// From prompt to end, in the middle of all turns that ended.
+    /// The median time from prompt to end, of the turns that ended.
     pub turn_seconds: Option<f64>,
     pub approvals: u64,
     /// Time that agents waited for a person.

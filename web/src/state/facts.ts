@@ -29,7 +29,7 @@ export function factsOf(id: string): Session | undefined {
   return facts.value.get(id);
 }
 
-const NOBODY: Session[] = [];
+const NO_CHILDREN: Session[] = [];
 let before: ReadonlyMap<string, Session[]> = new Map();
 
 /** Subagents by the session they work for; the same list as long as it says the same. */
@@ -49,7 +49,7 @@ const children = computed(() => {
 });
 
 export function childrenOf(id: string): Session[] {
-  return children.value.get(id) ?? NOBODY;
+  return children.value.get(id) ?? NO_CHILDREN;
 }
 
 /** Keeps facts fresh until it is told to stop. */

@@ -163,7 +163,7 @@ const HOMES: [(&str, &[&str]); 9] = [
 ];
 
 /// How the registry says that a message comes from outside the home crate.
-const OTHERS: [&str; 4] = ["any", "a client", "`hansard reload`", "anybody"];
+const OTHERS: [&str; 4] = ["any", "a client", "`hansard reload`", "any program"];
 
 #[test]
 fn registered_events_are_sent_and_handled() {

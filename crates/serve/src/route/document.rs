@@ -155,7 +155,7 @@ impl Pieces {
         let taking = tokio::time::timeout(TAKEN_WITHIN, self.send.send(piece));
         // This is a blocking thread, so a slow reader holds up no other connection.
         let taken = self.runtime.block_on(taking).map_err(|_| io::ErrorKind::TimedOut)?;
-        taken.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more"))
+        taken.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the reader is gone"))
     }
 }
 

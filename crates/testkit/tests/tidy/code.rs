@@ -17,6 +17,23 @@ pub(crate) fn bare(source: &str) -> String {
     bare
 }
 
+/// The texts in quotes, with everything else blanked out. Lines stay where they are.
+pub(crate) fn texts(source: &str) -> String {
+    let mut texts = String::new();
+    let mut rest = source;
+    let mut before = None;
+    while let Some(first) = rest.chars().next() {
+        let skipped = skipped_len(rest, before);
+        let len = if skipped > 0 { skipped } else { first.len_utf8() };
+        let is_text = skipped > 0 && !rest.starts_with('/') && !rest.starts_with('\'');
+        let blank = |c: char| if is_text || c == '\n' { c } else { ' ' };
+        texts.extend(rest[..len].chars().map(blank));
+        before = Some(if skipped > 0 { ' ' } else { first });
+        rest = &rest[len..];
+    }
+    texts
+}
+
 /// The places of `word` in the code: line numbers, each at most once. What stands before it is
 /// not part of a longer name.
 pub(crate) fn lines_with(bare: &str, word: &str) -> Vec<usize> {
@@ -112,6 +129,14 @@ fn check(source: &str, expected: &str) {
     let words: Vec<String> = bare(source).split_whitespace().map(str::to_owned).collect();
     assert_eq!(words.join(" "), expected, "in {source:?}");
     assert_eq!(bare(source).lines().count(), source.lines().count(), "in {source:?}");
+}
+
+#[test]
+fn only_texts_are_kept() {
+    let kept = texts("let a = b(\"c\"); // \"d\"\nlet e = r#\"f\ng\"#; let h: &'i str = '\"';");
+    let words: Vec<&str> = kept.split_whitespace().collect();
+    assert_eq!(words, ["\"c\"", "r#\"f", "g\"#"]);
+    assert_eq!(kept.lines().count(), 3);
 }
 
 #[test]

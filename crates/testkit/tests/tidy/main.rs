@@ -19,4 +19,5 @@ mod source; // what a Rust file looks like, and what it keeps out of
 mod names; // what things are not called
 mod leftovers; // notes and paths committed by mistake
 mod prose; // documents that lead somewhere
+mod voice; // what is printed names its subject
 mod sample; // events a newcomer can import
