@@ -122,7 +122,9 @@ impl Listed {
 
 impl ProcessTable for Listed {
     fn find(&self, pid: u32, _: host::Started<'_>) -> Process {
-        Process { pid, life: Life::Unknown, is_certain: false, started_at: None }
+        let runs = self.agents.borrow().iter().any(|agent| agent.key.0 == pid);
+        let life = if runs { Life::Alive } else { Life::Gone };
+        Process { pid, life, is_certain: true, started_at: None }
     }
 
     fn agents(&self, since: Time) -> Option<Arc<AgentScan>> {
@@ -181,7 +183,7 @@ fn add_gemini(journal: &Journal, id: &str, secs: i64, kind: &str, data: Value) {
 
 fn add_of(journal: &Journal, agent: &str, id: &str, secs: i64, kind: &str, data: Value) {
     let at = Time::from_millis(BEGUN + secs * 1_000);
-    let event_id = EventId::derived(at, agent, id, kind.as_bytes());
+    let event_id = EventId::derived(at, agent, id, format!("{kind} {secs}").as_bytes());
     let session = SessionId::new(format!("{agent}:{id}")).unwrap();
     let data = Raw::from_value(&data).unwrap();
     let mut draft = Draft::with_data(event_id, session, at, Kind::from(kind), data);
@@ -404,4 +406,56 @@ fn child_ends_with_its_parent() {
     assert_eq!(needs(), 1);
     processes.end(1);
     assert_eq!(needs(), 0);
+}
+
+#[test]
+fn killed_session_stays_ended_without_its_entry() {
+    let home = tempfile::TempDir::new().unwrap();
+    let journal = Journal::in_memory();
+    // It begins after the last change of the agent's list: only an earlier look knows of its entry.
+    add_of(&journal, "claude", "s", 0, "session.started", json!({"entry_point": "cli"}));
+    add_of(&journal, "claude", "s", 1, "user.prompt", json!({"content": "go"}));
+    let folder = home.path().join(".claude/sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let entry = json!({"pid": 7, "sessionId": "s", "status": "busy", "statusUpdatedAt": BEGUN});
+    std::fs::write(folder.join("7.json"), entry.to_string()).unwrap();
+    let claude = |pid| AgentProcess { program: "claude", ..gemini(pid, -1, Some("/elsewhere")) };
+    let processes = Listed::new([claude(7), claude(8)]);
+    let mut tracker = StatusTracker::new(journal.clone(), Environment::new(home.path(), []));
+    assert_eq!(look(&mut tracker, &processes, 5), [RUNNING]);
+    processes.end(7);
+    assert_eq!(look(&mut tracker, &processes, 6), [GONE]);
+    // Another Claude, which runs on, removes the entry of the dead one.
+    std::fs::remove_file(folder.join("7.json")).unwrap();
+    assert_eq!(look(&mut tracker, &processes, 7), [GONE]);
+    // What it wrote before its end is read late.
+    add_of(&journal, "claude", "s", 3, "settings.changed", json!({"model": "m"}));
+    assert_eq!(look(&mut tracker, &processes, 8), [GONE]);
+}
+
+#[test]
+fn loop_is_told_with_count_and_cost() {
+    let journal = Journal::in_memory();
+    add_of(&journal, "claude", "s", 0, "session.started", json!({"entry_point": "cli"}));
+    add_of(&journal, "claude", "s", 1, "user.prompt", json!({"content": "go"}));
+    for (run, secs) in (0..5).zip((2..).step_by(3)) {
+        let call = json!({"call_id": format!("c{run}"), "tool": "Bash",
+            "input": {"command": "cargo test"}});
+        let failed =
+            json!({"call_id": format!("c{run}"), "outcome": "error", "output": "2 failed"});
+        // Each costs a cent for what goes in and one for what comes out.
+        let used = json!({"agent_id": "", "model": "claude-opus-4-5",
+            "usage": {"input_tokens": 2_000, "output_tokens": 400}});
+        add_of(&journal, "claude", "s", secs, "tool.call", call);
+        add_of(&journal, "claude", "s", secs + 1, "tool.result", failed);
+        add_of(&journal, "claude", "s", secs + 2, "step.completed", used);
+    }
+    let mut tracker = StatusTracker::new(journal, Environment::new("/nowhere", []));
+    let claude = AgentProcess { program: "claude", ..gemini(1, -1, None) };
+    let processes = Listed::new([claude]);
+    let now = Time::from_millis(BEGUN + 20_000);
+    let told = tracker.recent(&processes, now).unwrap().remove(0).loop_line.unwrap();
+    let expected = "5 times with the same failure and no edit between (12000 tokens, $0.10): ran \
+                    cargo test";
+    assert_eq!(told, expected);
 }
