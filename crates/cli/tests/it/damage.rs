@@ -248,6 +248,44 @@ impl RecordedJournal {
     }
 }
 
+/// Without originals only the file itself is left. In one as small as this the tables' first pages,
+/// which hold no event, are half of it; what stands between them and the cut has to survive.
+#[test]
+fn repair_tells_what_it_did_and_what_is_lost() {
+    let recorded = RecordedJournal::new();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("hansard");
+    copy(&recorded.dir, &dir);
+    remove_all(&dir, "originals");
+    let file = dir.join("journal.db");
+    cut(&file, file.metadata().unwrap().len() * 3 / 4);
+    let doctor = |options: &[&str]| {
+        recorded.world.run(&[&["--journal", dir.to_str().unwrap(), "doctor"], options].concat())
+    };
+    let before = doctor(&[]);
+    assert_eq!(before.code, Some(1), "{before}");
+    assert!(before.stdout.contains("`hansard doctor --repair` repairs it"), "{before}");
+    let said = doctor(&["--repair"]);
+    let left = known_events(&recorded, &dir).len();
+    let (all, lost) = (recorded.events.len(), recorded.events.len() - left);
+    assert!(left * 2 > all, "only {left} of {all} events are left: {said}");
+    for line in [
+        "\n    the database is rebuilt from what can be read\n".to_owned(),
+        "\n    its place is kept, and shown as unknown; what is left of it is set aside\n"
+            .to_owned(),
+        format!("\nsee lost         {lost} events are lost and shown as unknown, in "),
+        "\n    neither the file nor the originals have them; a backup of the journal may\n"
+            .to_owned(),
+        "\nthe journal is sound\n".to_owned(),
+    ] {
+        assert!(said.stdout.contains(&line), "{line:?}: {said}");
+    }
+    let aside = "quarantine/journal.db.1`: ";
+    let warning = said.stderr.lines().find(|line| line.contains(aside));
+    assert!(warning.is_some_and(|line| line.contains("is lost in it")), "{said}");
+    assert_eq!(doctor(&[]).code, Some(0));
+}
+
 /// How often a repair is killed.
 const KILLS: u32 = 10;
 
