@@ -177,6 +177,34 @@ test("groups follow what sessions do", async () => {
   await page.locator(".row").waitFor({ state: "detached" });
 });
 
+test("the page counts the groups as the commands do", async () => {
+  const session = new Claude(world, id(40), { project: "counts" });
+  await session.prompt("Count me").call("Bash", { command: "ls" }).write();
+  await session.live("busy");
+  const asks = new Claude(world, id(41), { project: "counts" });
+  await asks.prompt("Count me too").call("Bash", { command: "rm -r target" }).write();
+  await asks.live("waiting", "permission prompt");
+  page = await world.page("/");
+  const names = { "Needs you": "needs_you", Running: "running", Waiting: "waiting", Idle: "idle", Unknown: "unknown" };
+  const shown = () =>
+    page.locator("section.group h2").evaluateAll((heads) => heads.map((head) => [head.firstChild.textContent.trim(), Number(head.querySelector(".pill").textContent)]));
+  let counts;
+  let told;
+  // The page is told of a change a moment after a command could have asked for it.
+  await until(
+    async () => {
+      const lines = (await world.hansard("--json", "status")).trim().split("\n").map((line) => JSON.parse(line));
+      told = Object.entries(names).map(([name, group]) => [name, lines.filter((line) => line.group === group).length]);
+      counts = Object.fromEntries(await shown());
+      return told.every(([name, count]) => (counts[name] ?? 0) === count) && counts.Running >= 1 && counts["Needs you"] >= 1;
+    },
+    () => `${JSON.stringify(counts)} is not ${JSON.stringify(told)}`,
+  );
+  await session.answer("Counted.").write();
+  await asks.answer("Counted.").write();
+  for (const one of [session, asks]) one.process.kill();
+});
+
 test("whoever needs a person is first, the riskiest before all, and only news makes a sound", async () => {
   const asking = await new Claude(world, id(5), { project: "needs" }).prompt("Publish it").call("Bash", { command: "git status" }).write();
   await asking.live("waiting", "permission prompt");

@@ -39,7 +39,9 @@ const origin = (page) => new URL(page.url()).origin;
 const heading = (page, text) => page.locator("h1", { hasText: text }).waitFor();
 
 test("pages, bookmarks and preferences outlive the daemon, in every window", async () => {
-  const page = await world.page("/settings", { permissions: ["notifications"] });
+  const page = await world.page("/settings");
+  // To this address alone: a daemon that came back under another one would have to ask again.
+  await page.context().grantPermissions(["notifications"], { origin: origin(page) });
   await page.getByLabel("Dark").check();
   await world.settled("/api/preferences", (all) => all.theme === "dark");
   const bookmark = `${origin(page)}${talk.place}/5`;
@@ -87,6 +89,35 @@ test("a browser that is not signed in is told what to run, and gets to its link"
   await late.goto(login);
   await late.getByText("used already").waitFor();
   for (const one of [signedIn.context(), context, stranger]) await one.close();
+});
+
+test("the code of a link stays out of the address and of the history", async () => {
+  const page = await world.page("/");
+  await heading(page, "Now");
+  assert.equal(page.url(), `${origin(page)}/`);
+  const devtools = await page.context().newCDPSession(page);
+  const { entries } = await devtools.send("Page.getNavigationHistory");
+  assert.deepEqual(entries.map((entry) => entry.url).filter((url) => /code|login|token/.test(url)), []);
+  await page.context().close();
+});
+
+test("a link out of the page does not say where it was", async () => {
+  const heard = [];
+  const site = createServer((request, answer) => {
+    heard.push([request.url, request.headers.referer, request.headers.cookie]);
+    answer.setHeader("content-type", "text/html").end("<h1>Elsewhere</h1>");
+  });
+  await new Promise((resolve) => site.listen(0, "127.0.0.1", resolve));
+  await talk.prompt("Where is it?").answer(`[It is elsewhere](http://127.0.0.1:${site.address().port}/there)`).write();
+  const page = await world.page(talk.place);
+  const [out] = await Promise.all([page.context().waitForEvent("page"), page.getByText("It is elsewhere", { exact: true }).click()]);
+  await heading(out, "Elsewhere");
+  assert.deepEqual(heard.find(([url]) => url === "/there"), ["/there", undefined, undefined]);
+  assert.equal(await out.evaluate(() => document.referrer), "");
+  assert.equal(await out.evaluate(() => opener), null);
+  await page.context().close();
+  site.closeAllConnections();
+  await new Promise((resolve) => site.close(resolve));
 });
 
 test("a link on another site leads to its message, and a request of that site to nothing", async () => {
