@@ -21,6 +21,8 @@ def inspect(folder):
         check_record(path)
     for path in [*folder.glob("*.tar.gz"), *folder.glob("*.tgz")]:
         check_tar(path)
+    check_members(folder)
+    check_formula(folder)
     check_refusals(folder)
 
 
@@ -56,6 +58,47 @@ def check_tar(path):
     require(names == sorted(names), f"{path.name} is not sorted")
     require(len({member.mtime for member in members}) == 1, f"{path.name} has several times")
     require(all(member.uid == member.gid == 0 for member in members), f"{path.name} has an owner")
+
+
+# Completions and a man page of each command, by the end of their names.
+COMPLETIONS = ("completions/hansard", "_hansard", "hansard.fish")
+PAGES = ("hansard.1", "hansard-up.1", "hansard-status.1", "hansard-hooks-install.1")
+
+
+def check_members(folder):
+    """Each package brings the program, its completions and its man pages, and none is empty."""
+    for path in folder.glob("hansard-*.tar.gz"):
+        with tarfile.open(path) as packed:
+            sizes = {member.name: member.size for member in packed.getmembers()}
+        require_members(path, sizes, ("hansard.bash", *COMPLETIONS[1:], *PAGES))
+    for path in folder.glob("*.whl"):
+        with zipfile.ZipFile(path) as packed:
+            sizes = {member.filename: member.file_size for member in packed.infolist()}
+        require_members(path, sizes, (*COMPLETIONS, *PAGES))
+    for path in folder.glob("*.deb"):
+        if shutil.which("dpkg-deb"):
+            listed = subprocess.run(["dpkg-deb", "--contents", path], check=True, text=True,
+                                    stdout=subprocess.PIPE).stdout
+            rows = [line.split() for line in listed.splitlines()]
+            sizes = {row[5]: int(row[2]) for row in rows}
+            require_members(path, sizes, (*COMPLETIONS, *(f"{page}.gz" for page in PAGES)))
+
+
+def require_members(path, sizes, ends):
+    for end in ("/hansard", *ends):
+        found = [size for name, size in sizes.items() if f"/{name}".endswith(f"/{end.lstrip('/')}")]
+        require(found and all(found), f"{path.name} has no `{end}`, or an empty one")
+
+
+def check_formula(folder):
+    """Ruby can read the formula of Homebrew, where there is a Ruby."""
+    for formula in folder.glob("*.rb"):
+        if not shutil.which("ruby"):
+            print(f"note: {formula.name} is not checked, `ruby` is not here", flush=True)
+            continue
+        done = subprocess.run(["ruby", "-c", formula], text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        require(done.returncode == 0, f"{formula.name} is no Ruby: {done.stdout}")
 
 
 def check_refusals(folder):
