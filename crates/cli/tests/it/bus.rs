@@ -15,7 +15,7 @@ use crate::ingest::{ingest, reading};
 use crate::{empty, import};
 
 /// A bus of the journal's own, once it listens.
-fn serve(world: &World) -> RunningProgram {
+pub(crate) fn serve(world: &World) -> RunningProgram {
     let running = world.start(&["bus", "serve"]);
     while world.run(&["bus", "stats"]).code != Some(0) {}
     running

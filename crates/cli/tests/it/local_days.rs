@@ -1,4 +1,4 @@
-//! What was used is counted by the user's days, whatever the time zone, and alike on every surface.
+//! Times and days are the user's, whatever the time zone, and alike on every surface.
 
 use std::fmt::Write;
 
@@ -37,6 +37,50 @@ fn rows(usage: &Value) -> Vec<String> {
 
 fn usage(world: &World, options: &[&str]) -> Vec<String> {
     rows(&lines(&world.run(&[&["--json", "usage"], options].concat())).remove(0))
+}
+
+#[test]
+fn times_are_local_everywhere() {
+    let world = empty().with("TZ", INDIA);
+    import(&world, include_str!("../../../../docs/sample.ndjson"));
+    // The session began at 09:14:03 in UTC.
+    for (command, local, utc) in [
+        (&["sessions"][..], "2026-03-02 14:44", "2026-03-02 09:14"),
+        (&["show", "7c1e4b52"], "#2  2026-03-02 14:44:21  done", "#2  2026-03-02 09:14:21  done"),
+        (&["show", "7c1e4b52", "--events"], "2026-03-02 14:44:03", "2026-03-02 09:14:03"),
+        (&["show", "7c1e4b52", "--digest"], "2026-03-02 14:44 to", "2026-03-02 09:14 to"),
+        (&["search", "cent"], "2026-03-02 14:44 · session.started", "2026-03-02 09:14 · session"),
+        (
+            &["explain", "7c1e4b52"],
+            "  2026-03-02 14:44:21  running",
+            "  2026-03-02 09:14:21  running",
+        ),
+        (&["digest", "2026-03-02"], "  14:44–14:44  coding", "  09:14–09:14  coding"),
+    ] {
+        let said = world.run(command).stdout;
+        assert!(said.contains(local) && !said.contains("09:14"), "{command:?}: {said}");
+        let said = world.run(&[&["--utc"], command].concat()).stdout;
+        assert!(said.contains(utc) && !said.contains("14:44"), "{command:?} --utc: {said}");
+    }
+}
+
+#[test]
+fn work_is_listed_under_its_local_day() {
+    // Some minutes before one in India, and the evening before in UTC.
+    let world = empty().with("TZ", INDIA);
+    let sample = include_str!("../../../../docs/sample.ndjson").lines();
+    let of_one: Vec<String> = sample
+        .filter(|line| line.contains("\"session_id\":\"01KJPX6XZEPC681EKEQYJE5EQ1\""))
+        .map(|line| line.replace("2026-03-02T09:", "2026-03-02T19:"))
+        .collect();
+    import(&world, &(of_one.join("\n") + "\n"));
+    let digest = |zone: &[&str], day: &str| world.run(&[zone, &["digest", day]].concat()).code;
+    assert_eq!((digest(&[], "2026-03-03"), digest(&[], "2026-03-02")), (Some(0), Some(1)));
+    let utc = ["--utc"];
+    assert_eq!((digest(&utc, "2026-03-02"), digest(&utc, "2026-03-03")), (Some(0), Some(1)));
+    let listed = |options: &[&str]| world.run(&[&["sessions"], options].concat()).stdout;
+    assert_ne!(listed(&["--since", "2026-03-03"]), "");
+    assert_eq!(listed(&["--until", "2026-03-02"]), "");
 }
 
 #[test]

@@ -40,6 +40,7 @@ mod manual; // completions and man pages
 mod top; // the whole screen, in a real terminal
 mod web; // the daemon over HTTP
 mod web_crash; // the daemon killed while a browser signs in
+mod open; // the way to the page: a browser here, or a line for ssh
 mod status; // what sessions do, and why
 mod bus; // messages between processes
 mod supervise; // services and tasks

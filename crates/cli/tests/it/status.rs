@@ -167,6 +167,25 @@ fn watch_prints_each_change_once() {
 }
 
 #[test]
+fn watch_draws_only_what_changes() {
+    let world = empty();
+    // An age in minutes, which stays the same for longer than the test takes.
+    let long_ago = now_millis() - 602_000;
+    let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "npm test"}});
+    import(&world, &session("77778888", &[("tool.call", call)]));
+    register_at(&world, "77778888", "busy", std::process::id(), long_ago);
+    let mut watcher = world.start(&["status", "--watch"]);
+    watcher.wait_first_line();
+    // It looks once a second.
+    watcher.goes_on_for(std::time::Duration::from_millis(2_500));
+    register_at(&world, "77778888", "waiting", std::process::id(), long_ago);
+    while watcher.line().is_some_and(|line| line != "needs you (1)") {}
+    let said = watcher.terminate();
+    let heads = said.stdout.lines().filter(|line| line.ends_with("(1)")).collect::<Vec<_>>();
+    assert_eq!(heads, ["running (1)", "needs you (1)"], "{said}");
+}
+
+#[test]
 fn command_asks_the_daemon_that_runs() {
     let world = empty();
     import(&world, &session("99990000", &[]));

@@ -1,4 +1,4 @@
-//! One agent's database that cannot be read, beside agents that are well.
+//! An agent's database that cannot be read, or not within a limit, beside agents that are well.
 
 use std::fs;
 
@@ -25,6 +25,41 @@ const GOOSE: &str = r#"
         ('20260101_1', 'user', '[{"type":"text","text":"Before it."}]', 1767225600),
         ('20260101_1', 'assistant', zeroblob(70000000), 1767225601),
         ('20260101_1', 'user', '[{"type":"text","text":"Behind it."}]', 1767225602);"#;
+
+/// Without an index each session is looked for in all parts, which takes longer than any query may.
+const COSTLY: &str = "
+    CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, title TEXT,
+        directory TEXT, version TEXT, revert TEXT, time_created INTEGER, time_updated INTEGER);
+    CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_updated INTEGER, data TEXT);
+    CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT,
+        time_updated INTEGER, data TEXT);
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+    INSERT INTO session
+        SELECT 'ses_' || i, 'p', NULL, '', '/home/dev/app', '1.0.0', NULL, i, i FROM n;
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+    INSERT INTO part SELECT 'prt_' || i, 'msg_1', 'ses_1', i, '{}' FROM n;";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn costly_query_holds_up_no_end() {
+    let world = empty();
+    let opencode = world.home().join(".local/share/opencode/opencode.db");
+    open_as_owner(&opencode).execute_batch(COSTLY).unwrap();
+    let running = world.start(&["ingest"]);
+    let files = format!("/proc/{}/fd", running.process_id());
+    let has_it_open = || {
+        let files = fs::read_dir(&files).unwrap().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == opencode)
+    };
+    while !has_it_open() {}
+    let said = running.terminate();
+    assert_eq!(said.code, Some(0), "{said}");
+    // It did not wait for the end of the query, which the limit brings.
+    assert!(!said.stderr.contains("took too long"), "{said}");
+    let said = world.run(&["doctor"]);
+    let told = "opencode.db`: reading it took too long and was stopped; it is tried again later";
+    assert!(said.stdout.contains(told) && said.code == Some(0), "{said}");
+}
 
 #[test]
 fn bad_database_stops_no_other_agent() {
