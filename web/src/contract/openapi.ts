@@ -603,7 +603,7 @@ export interface components {
             tool_failures: number;
             /**
              * Format: double
-             * @description From prompt to end, in the middle of all turns that ended.
+             * @description The median time from prompt to end, of the turns that ended.
              */
             turn_seconds?: number | null;
             /** Format: int64 */
@@ -1262,7 +1262,7 @@ export interface components {
             sessions: number;
             /**
              * Format: double
-             * @description Turns in the middle of all sessions.
+             * @description The median number of turns of a session.
              */
             turns_per_session?: number | null;
         };

@@ -66,8 +66,8 @@ fn four_lines_reach_the_daemon() {
     assert_eq!(daemon.terminate().code, Some(0));
 }
 
-/// Sends at once what many programs say, and returns the counts. Where the system allows a short queue of connections only, a
-/// sender may be refused, and knows.
+/// Sends at once what many programs say, and returns the counts. Where the system allows a short
+/// queue of connections only, a sender may be refused, and knows.
 #[track_caller]
 fn assert_burst_arrives(world: &World) -> String {
     let path = socket(world);
