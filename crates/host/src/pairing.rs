@@ -14,6 +14,7 @@
 //! | of several that one process alone can have, one after another | the newest is open, it has left the others; in doubt, if the agent works on in them |
 //! | of several that one process alone can have, at the same time | in doubt |
 //! | that several free processes can have | in doubt |
+//! | that only processes with another session can have, of which one has not written to its own since | in doubt |
 //! | that only a process with a remembered, older session can have | in doubt; open in it once it is written again while no other process can have it, and the older one too, if the agent works on in it |
 //! | without all that, written after the scan: its process may have started since | pending |
 //! | that only a process without a known folder, or a server, can have | in doubt |
@@ -331,11 +332,13 @@ impl<'a> PairingGroup<'a> {
     /// were written while there was no other.
     fn weigh_second_sessions(&mut self) {
         for at in 0..self.claims.len() {
-            let able = &self.candidates[at].able[..];
-            let (&[place], None) = (able, &self.pairings[at]) else { continue };
-            if self.is_unseen(at) {
+            if self.pairings[at].is_some() || self.is_unseen(at) {
                 continue;
             }
+            let &[place] = &self.candidates[at].able[..] else {
+                self.pairings[at] = self.weigh_several(at);
+                continue;
+            };
             let Some(first) = self.holds[place] else { continue };
             let (claim, process) = (self.claims[at], self.processes[place].key);
             if claim.written_at <= self.claims[first].written_at {
@@ -355,6 +358,21 @@ impl<'a> PairingGroup<'a> {
                 self.pairings[at] = Some(in_doubt_beside(process));
             }
         }
+    }
+
+    /// A session that several processes can have, each of which has another one: one of them may have
+    /// gone on to it, if it has not written to its own since.
+    fn weigh_several(&self, at: usize) -> Option<Pairing> {
+        let (claim, able) = (self.claims[at], &self.candidates[at].able);
+        let first_of = |place: &usize| self.holds[*place].map(|first| self.claims[first]);
+        if claim.has_exited || able.iter().any(|place| first_of(place).is_none()) {
+            return None;
+        }
+        let is_quiet = |first: &SessionClaim| claim.written_at > first.written_at;
+        let may_have = |first: &&SessionClaim| self.keeps_sessions() || is_quiet(first);
+        let count = able.iter().filter_map(first_of).filter(may_have).count();
+        let what = format!("{count} processes of {} may have gone on to it", self.provider);
+        (count > 0).then_some(Pairing::Doubt { what, only_one: None })
     }
 
     /// What holds of a session that no process could be found for.

@@ -195,6 +195,25 @@ fn remembered_process_ends_its_session() {
 }
 
 #[test]
+fn session_that_one_of_several_went_on_to_is_not_gone() {
+    let open = |claim: SessionClaim, pid: u32| SessionClaim {
+        memory: Some(PairMemory::Open { process: key(pid), seen_at: at(SCANNED) }),
+        ..claim
+    };
+    let both = || [process(1, 5, "/x", ""), process(2, 6, "/x", "")];
+    let (a, b) = (open(session("a", 10, 30, "/x"), 1), open(session("b", 20, 60, "/x"), 2));
+    let c = |written| session("c", 25, written, "/x");
+    check(both(), [a.clone(), b.clone(), c(70)], ["open 1", "open 2", "doubt"]);
+    // Both have worked on in their own sessions since.
+    check(both(), [a.clone(), b.clone(), c(28)], ["open 1", "open 2", "gone"]);
+    // One that works on in what was left may have it all the same.
+    let work_on = both().map(|process| AgentProcess { program: "opencode", ..process });
+    let claims = [a, b, c(28)]
+        .map(|claim| SessionClaim { key: ("opencode".to_owned(), claim.key.1.clone()), ..claim });
+    check(work_on, claims, ["open 1", "open 2", "doubt"]);
+}
+
+#[test]
 fn sessions_that_work_on_are_never_left() {
     let own = |claim: SessionClaim, memory| SessionClaim {
         key: ("opencode".to_owned(), claim.key.1.clone()),
