@@ -92,6 +92,12 @@ pub(super) fn copilot_evidence(
     evidence
 }
 
+/// Whether the session has a lock, and nothing holds it. A lock that names its process is free only
+/// because that has ended.
+pub(super) fn is_free(told: &ProcessEvidence) -> bool {
+    told.process.is_none() && told.lock.as_ref().is_some_and(|lock| lock.life == Life::Gone)
+}
+
 /// Returns the process that a lock file is named after.
 fn lock_owner(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;

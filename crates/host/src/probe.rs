@@ -247,7 +247,7 @@ impl<'a> HostProbe<'a> {
         // Hooks name the process of a resumed session only with their first call, and a lock is taken
         // only once the agent is ready. Until then another process may have it open.
         let ended = told.process.filter(|_| is_over && is_end_of_known_process(&told));
-        if is_over && ended.is_none() {
+        if is_over && ended.is_none() && !locks::is_free(&told) {
             return None;
         }
         let key = target.key();
@@ -265,7 +265,8 @@ impl<'a> HostProbe<'a> {
             began_at: target.began_at?,
             // A clock that is ahead makes nothing newer than a scan of now.
             written_at,
-            has_exited: target.has_exited,
+            // Nothing holds its lock: only a process that names it, or has its file open, can have it.
+            has_exited: target.has_exited || locks::is_free(&told),
             named: named.map(|process| process.pid),
             memory: match pairings.memory.get(&key).copied() {
                 Some(PairMemory::Open { process, .. }) => {
@@ -286,6 +287,12 @@ impl<'a> HostProbe<'a> {
         let is_resumed = matches!(pairings.found.get(&target.key()), Some(Pairing::Open { .. }));
         if is_resumed && is_end_of_known_process(&evidence) {
             (evidence.process, evidence.lock) = (None, None);
+        }
+        let is_let_go = is_resumed && locks::is_free(&evidence);
+        if let Some(lock) = evidence.lock.as_mut().filter(|_| is_let_go) {
+            // Codex may take it again in a moment. The pairing tells the process.
+            lock.life = Life::Unknown;
+            evidence.doubt = Some("no process holds its lock, and one may have it open".to_owned());
         }
         let is_told = evidence.process.is_some()
             || evidence.missing.is_some()

@@ -41,9 +41,15 @@ impl Drop for Agent {
 /// A process with the name of an agent, whose command line names a session.
 #[cfg(target_os = "linux")]
 fn start_as(name: &str, folder: &TempDir, session: &str) -> Agent {
+    start_writing(name, folder, session, Stdio::null())
+}
+
+/// The same, with a file that the process has open.
+#[cfg(target_os = "linux")]
+fn start_writing(name: &str, folder: &TempDir, session: &str, file: impl Into<Stdio>) -> Agent {
     let mut command = Command::new("cat");
     let command = command.arg0(name).args(["-", session]).current_dir(folder);
-    let agent = Agent(command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let agent = Agent(command.stdin(Stdio::piped()).stderr(file).spawn().unwrap());
     // The process exists a moment before its command line.
     let line = || fs::read(format!("/proc/{}/cmdline", agent.pid())).unwrap_or_default();
     while !line().starts_with(name.as_bytes()) {
@@ -269,6 +275,34 @@ fn lock_that_is_let_go_is_no_end_while_its_process_runs() {
     assert_eq!(look(), (Life::Alive, true));
     file.lock().unwrap();
     assert_eq!(look(), (Life::Alive, false));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn free_lock_is_no_end_beside_the_process_of_the_session() {
+    let home = TempDir::new().unwrap();
+    write(home.path(), ".codex/thread-writer-locks/ssssssss.lock", "");
+    write(home.path(), "s.jsonl", "");
+    let file = home.path().join("s.jsonl");
+    let folders = vec![home.path().to_owned()];
+    let target = ProbeTarget { folders, file: Some(file.clone()), ..target("codex", "ssssssss") };
+    let look = || {
+        let evidence = look_for(home.path(), &target);
+        let pid = evidence.process.map(|process| process.pid);
+        (evidence.lock.unwrap().life, pid, evidence.doubt.is_some())
+    };
+    let over = (Life::Gone, None, false);
+    assert_eq!(look(), over);
+    // It works in the same folder, on another session.
+    let _other = start_as("codex", &home, "rrrrrrrr");
+    assert_eq!(look(), over);
+    let agent = start_as("codex", &home, "ssssssss");
+    assert_eq!(look(), (Life::Unknown, Some(agent.pid()), true));
+    drop(agent);
+    assert_eq!(look(), over);
+    let agent =
+        start_writing("codex", &home, "-", fs::File::options().append(true).open(&file).unwrap());
+    assert_eq!(look(), (Life::Unknown, Some(agent.pid()), true));
 }
 
 #[test]
