@@ -6,8 +6,17 @@ use std::path::PathBuf;
 use event::{ProcessStart, Time};
 
 /// First arguments, and options, with which an agent serves many sessions in any folder.
-const SERVER_WORDS: &[&str] =
-    &["serve", "server", "web", "acp", "app-server", "mcp", "--acp", "--experimental-acp"];
+const SERVER_WORDS: &[&str] = &[
+    "serve",
+    "server",
+    "web",
+    "acp",
+    "app-server",
+    "mcp",
+    "mcp-server",
+    "--acp",
+    "--experimental-acp",
+];
 
 /// How long after its own start an agent starts the process that does its work. One that is started
 /// later, with other words, is a command of its own.
@@ -47,6 +56,12 @@ impl AgentProcess {
         let first = words.clone().find(|word| !word.starts_with('-'));
         let is_option = |word: &str| word.starts_with('-') && SERVER_WORDS.contains(&word);
         first.is_some_and(|first| SERVER_WORDS.contains(&first)) || words.any(is_option)
+    }
+
+    /// Whether it may serve many sessions: the word for it may also stand behind an option and its
+    /// value.
+    pub(crate) fn may_be_server(&self) -> bool {
+        self.arguments.iter().any(|word| SERVER_WORDS.contains(&word.as_str()))
     }
 
     /// Whether another process started it as itself: with the same words, as some agents do to give

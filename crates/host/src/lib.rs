@@ -24,7 +24,7 @@ pub use calling_agent::calling_agent;
 pub use held_locks::LockHolder;
 pub use host_watch::{FolderNews, HostWatch};
 pub use pairing::{
-    PairMemory, Pairing, SessionClaim, SessionKey, pair_processes, remember_pairings,
+    PairMemory, Pairing, SessionClaim, SessionKey, SessionLock, pair_processes, remember_pairings,
 };
 pub use probe::{HostProbe, Pairings, ProbeTarget, modified_at, resolve_folder};
 pub use process_info::{Inspection, ProcessInfo};

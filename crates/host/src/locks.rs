@@ -10,6 +10,7 @@ use projection::status::{Life, Lock, Missing, Process, ProcessEvidence};
 
 use crate::held_locks::LockHolder;
 use crate::host_watch::FolderNews;
+use crate::pairing::SessionLock;
 use crate::probe::{ProbeTarget, modified_at};
 use crate::processes::{ProcessTable, Started};
 
@@ -90,6 +91,16 @@ pub(super) fn copilot_evidence(
         evidence.missing = Some(missing_lock());
     }
     evidence
+}
+
+/// What the process of the session does with its lock. A lock whose holder is not known is in doubt
+/// only if an earlier look has found one.
+pub(super) fn session_lock(told: &ProcessEvidence) -> SessionLock {
+    match told.lock.as_ref().map(|lock| lock.life) {
+        Some(Life::Alive) => SessionLock::Held,
+        Some(Life::Unknown) if told.doubt.is_some() => SessionLock::LetGo,
+        _ => SessionLock::None,
+    }
 }
 
 /// Whether the session has a lock, and nothing holds it. A lock that names its process is free only

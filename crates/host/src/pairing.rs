@@ -5,6 +5,7 @@
 //!
 //! | a session | the answer |
 //! |---|---|
+//! | whose named process has let go of its lock and holds that of another one | ended, unless the process may serve many |
 //! | whose remembered process runs | open in it |
 //! | whose remembered process ended, or went on to another session, and nothing was written since, nor by a process that started since | ended |
 //! | of which one free process has the file open | open in it |
@@ -52,7 +53,18 @@ pub struct SessionClaim {
     pub has_exited: bool,
     /// The live process that its agent names.
     pub named: Option<u32>,
+    pub lock: SessionLock,
     pub memory: Option<PairMemory>,
+}
+
+/// What the named process of a session does with its lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SessionLock {
+    Held,
+    /// It held the lock at an earlier look, and may take it again.
+    LetGo,
+    /// It has none, or that is not known.
+    None,
 }
 
 /// What earlier looks showed of the process of a session.
@@ -92,7 +104,22 @@ pub enum Pairing {
 pub fn pair_processes(scan: &AgentScan, claims: &[SessionClaim]) -> BTreeMap<SessionKey, Pairing> {
     let providers: BTreeSet<&str> = claims.iter().map(|claim| claim.key.0.as_str()).collect();
     let groups = providers.into_iter().map(|provider| PairingGroup::new(provider, scan, claims));
-    groups.flat_map(PairingGroup::pair).collect()
+    groups.flat_map(PairingGroup::pair).chain(find_left(scan, claims)).collect()
+}
+
+/// Sessions whose process has let go of their lock and holds that of another one. A process that
+/// serves many may take the lock again, and one that was not scanned may serve many.
+fn find_left(scan: &AgentScan, claims: &[SessionClaim]) -> Vec<(SessionKey, Pairing)> {
+    let holding = claims.iter().filter(|claim| claim.lock == SessionLock::Held);
+    let holding: BTreeSet<u32> = holding.filter_map(|claim| claim.named).collect();
+    let let_go = claims.iter().filter(|claim| claim.lock == SessionLock::LetGo);
+    let left = let_go.filter_map(|claim| {
+        let pid = claim.named.filter(|pid| holding.contains(pid))?;
+        let is_holder = |it: &&AgentProcess| it.key.0 == pid && it.program == claim.key.0;
+        let process = scan.processes.iter().find(is_holder).filter(|it| !it.may_be_server())?;
+        Some((claim.key.clone(), Pairing::Left { process: process.key }))
+    });
+    left.collect()
 }
 
 /// Takes over what a look has shown. Sessions that are not among the claims are forgotten.

@@ -268,6 +268,7 @@ impl<'a> HostProbe<'a> {
             // Nothing holds its lock: only a process that names it, or has its file open, can have it.
             has_exited: target.has_exited || locks::is_free(&told),
             named: named.map(|process| process.pid),
+            lock: locks::session_lock(&told),
             memory: match pairings.memory.get(&key).copied() {
                 Some(PairMemory::Open { process, .. }) => {
                     Some(PairMemory::Open { process, seen_at: pairings.seen_at })
@@ -324,13 +325,16 @@ impl<'a> HostProbe<'a> {
     }
 
     /// The same, with what an earlier look showed: Codex lets go of a lock for a moment and takes it
-    /// again, as when it compacts. While the process runs that held it, the session has not ended.
+    /// again, as when it compacts. While the process runs that held it, and has not gone on to another
+    /// session, this one has not ended.
     fn told_evidence_since(&self, target: &ProbeTarget, pairings: &Pairings) -> ProcessEvidence {
         let mut told = self.told_evidence(target);
         let Some(lock) = told.lock.as_mut().filter(|lock| lock.life == Life::Gone) else {
             return told;
         };
-        let holder = pairings.named.get(&target.key()).copied().flatten();
+        let key = target.key();
+        let has_left = matches!(pairings.found.get(&key), Some(Pairing::Left { .. }));
+        let holder = pairings.named.get(&key).copied().flatten().filter(|_| !has_left);
         let runs = |(pid, start): &ProcessKey| match self.processes.inspect(*pid) {
             Inspection::Running(process) => process.started == *start,
             Inspection::Gone | Inspection::Unknown => false,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use event::{ProcessStart, Time};
 use host::{
     AgentProcess, AgentScan, PairMemory, Pairing, ProcessKey, SessionClaim, SessionKey,
-    pair_processes, remember_pairings,
+    SessionLock, pair_processes, remember_pairings,
 };
 use proptest::prelude::{ProptestConfig, proptest};
 
@@ -43,6 +43,7 @@ fn session(name: &str, began: i64, written: i64, folder: &str) -> SessionClaim {
         written_at: at(written),
         has_exited: false,
         named: None,
+        lock: SessionLock::None,
         memory: None,
     }
 }
