@@ -5,6 +5,7 @@
 //! so that a restart does not send it again.
 
 mod rules; // decides what is sent and when
+mod activity_watch; // reads the board after news
 mod budget_watch; // adds up the money after news
 
 use std::io;
@@ -20,11 +21,12 @@ use supervise::{DaemonTask, Supervisor, fill_placeholders};
 
 use crate::context::DaemonContext;
 use crate::log::part;
-use crate::publish::{REV, compact};
+use crate::publish::REV;
 use crate::settings::Settings;
 use crate::status::BoardWatch;
+use activity_watch::ActivityWatch;
 use budget_watch::BudgetWatch;
-use rules::{NoticeTracker, SentNotice, SessionActivity, SessionNotice};
+use rules::{NoticeTracker, SentNotice, SessionNotice};
 use segments::write_atomic;
 use wire::{health_dir, percent_encode};
 
@@ -106,6 +108,7 @@ fn run(sender: &NoticeSender, settings: &Mutex<NotifierSettings>, woken: &Receiv
     let mut watch: Option<BoardWatch> = None;
     let mut added_up: Option<Instant> = None;
     let mut budget_watch = BudgetWatch::new();
+    let mut activity_watch = ActivityWatch::default();
     loop {
         let NotifierSettings { notifications: settings, budgets } = lock(settings).clone();
         // Watched only while notifications are on: a watch costs a probe of the processes a second.
@@ -122,17 +125,19 @@ fn run(sender: &NoticeSender, settings: &Mutex<NotifierSettings>, woken: &Receiv
             // The settings may be other ones now, and a rule may want what another one did not.
             Ok(()) => {
                 budget_watch = BudgetWatch::new();
+                activity_watch = ActivityWatch::default();
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let activities: Vec<SessionActivity> =
-            status.board().statuses().iter().map(activity).collect();
         // Sent notices are only added at the end, so a new last one means that there are any.
         let last = tracker.sent().last().cloned();
         let DaemonContext { clock, zone, .. } = &sender.context;
-        let mut notices = tracker.apply_rules(&activities, &settings, clock(), zone);
+        let due = activity_watch.look(status.board());
+        let mut notices = due
+            .map(|activities| tracker.apply_rules(activities, &settings, clock(), zone))
+            .unwrap_or_default();
         if added_up.is_none_or(|at| at.elapsed() >= ADD_UP_EVERY) {
             added_up = Some(Instant::now());
             let uses = sender.budget_uses(&mut budget_watch, &budgets);
@@ -211,32 +216,6 @@ impl NoticeSender {
 
 fn lock(settings: &Mutex<NotifierSettings>) -> MutexGuard<'_, NotifierSettings> {
     settings.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn activity(status: &wire::Status) -> SessionActivity {
-    let title = status.title.as_deref().or(status.project.as_deref());
-    SessionActivity {
-        session: status.session_id.clone(),
-        title: one_line(title.unwrap_or(status.session_id.as_str())),
-        project: status.project.as_deref().map(one_line),
-        current: one_line(&status.summary.current),
-        needs: status
-            .attention
-            .as_ref()
-            // The rule for ended turns reports those.
-            .filter(|wants| wants.want != "finished")
-            .map(|wants| (wants.want.clone(), wants.since)),
-        is_running: status.status == "running",
-        since: status.since,
-    }
-}
-
-/// Text of a transcript on one line, without control characters and leading dashes, which a program
-/// could take for an option. Its secrets were removed before.
-fn one_line(text: &str) -> String {
-    let text: String =
-        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    compact(text.trim_start_matches(|letter: char| letter == '-' || letter.is_whitespace()).trim())
 }
 
 /// The message that pages show; it links to the session.

@@ -144,9 +144,12 @@ impl Board {
         shown.is_whole.then(statuses)
     }
 
-    /// Returns the present statuses, complete or not.
-    pub fn statuses(&self) -> Vec<Status> {
-        self.lock().sessions.values().map(|line| line.status.clone()).collect()
+    /// Returns the present statuses, complete or not, if the board has changed since the version
+    /// that was seen, which is none before the first look.
+    pub fn statuses_since(&self, seen: &mut Option<u64>) -> Option<Vec<Status>> {
+        let shown = self.lock();
+        let has_changed = seen.replace(shown.version) != Some(shown.version);
+        has_changed.then(|| shown.sessions.values().map(|line| line.status.clone()).collect())
     }
 
     /// Returns a receiver that changes with every change of the board.
