@@ -7,11 +7,14 @@
 //! that the transcript lacks ([`HookMap::hook_only`]). So a journal made with hooks has the events
 //! of one made without, with the same ids, and some more.
 //!
-//! Not here: how a hook is called and what it prints (`cli`), how its message travels (`wire`).
+//! [`AnswerableCall`] is a call that the agent lets a hook decide about.
+//!
+//! Not here: how a hook is called and what is decided (`cli`), how its message travels (`wire`).
 
 mod payload; // the JSON object an agent gives to a hook
 mod memory; // tool calls and questions that a later message refers to
 mod ingest_hook; // messages, recorded
+mod answer; // what an agent takes as an answer
 mod place; // where agents look for hooks
 
 use std::path::PathBuf;
@@ -23,6 +26,7 @@ use event::payload::{
 use event::{HookFact, HookMessage, Kind, Raw, SignalKind, Time};
 use serde::{Deserialize, Serialize};
 
+pub use answer::{AnswerForm, AnswerRow, AnswerableCall, HookAnswer};
 pub use ingest_hook::{HookOnlyEvent, hook_only_events};
 pub use memory::HookMemory;
 pub use payload::Payload;
@@ -51,6 +55,12 @@ pub struct HookMap {
     pub rows: &'static [HookRow],
     /// The kinds of events that the agent's transcript lacks, so that they are recorded from hooks.
     pub hook_only: &'static [Kind],
+    /// The events that may be answered. Every other call is told nothing.
+    pub answers: &'static [AnswerRow],
+    /// The tools that ask the user a question. They are never answered by a rule.
+    pub user_questions: &'static [&'static str],
+    /// Events about one tool that they do not name: the event, the tool, the members of its input.
+    pub events_of_one_tool: &'static [(&'static str, &'static str, &'static [&'static str])],
     /// Where the agent looks for hooks.
     pub place: HookPlace,
 }
@@ -184,6 +194,9 @@ impl HookMap {
         output: &["tool_response"],
         rows: &[],
         hook_only: &[],
+        answers: &[],
+        user_questions: &[],
+        events_of_one_tool: &[],
         place: HookPlace {
             folder: ("", "", ""),
             file: "",

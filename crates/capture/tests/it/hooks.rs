@@ -25,10 +25,10 @@ use crate::scenario::{NOW, agent, fixtures, read as read_home};
 
 /// A call of a recording.
 #[derive(Deserialize)]
-struct Call {
+pub(crate) struct Call {
     t: f64,
-    event: String,
-    stdin: Value,
+    pub(crate) event: String,
+    pub(crate) stdin: Value,
 }
 
 /// The message of a call, with a number for its name.
@@ -58,7 +58,7 @@ fn told(agent: &str, calls: &[(&str, Value)]) -> Vec<(String, Value)> {
 }
 
 /// The recordings that have calls of hooks: the agent, the folder, the calls.
-fn recordings() -> Vec<(String, PathBuf, Vec<Call>)> {
+pub(crate) fn recordings() -> Vec<(String, PathBuf, Vec<Call>)> {
     let folders = |dir: &Path| {
         let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();

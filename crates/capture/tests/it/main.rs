@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod answers;
 mod memory; // a sink that keeps everything in memory
 mod scenario; // recordings of real agents, and what is told of them
 mod handmade; // homes made by hand

@@ -1,4 +1,5 @@
-//! The program that OpenCode loads: it calls a hook of ours for what happens on OpenCode's bus.
+//! The program that OpenCode loads: it calls a hook of ours for what happens on OpenCode's bus, and
+//! hands the answer of a rule to OpenCode.
 
 /// The first line of the file. If the user changes this line, the file is not ours any more.
 const MARK: &str = "// Written by `hansard hooks install`, removed by `hansard hooks uninstall`.";
@@ -11,42 +12,74 @@ import { spawn } from "node:child_process"
 
 // Calls that wait for the one before. With more, what is told is dropped: OpenCode never waits.
 const WAITING_MAX = 1000
+// How long a tool waits for the answer of a rule. Without one it runs as if there were no rules.
+const ANSWER_MS = 1000
 const waiting = []
 let isBusy = false
 
-const next = () => {
+// Runs the command for an event; resolves to what it printed, whatever happens.
+const run = (event, payload) =>
+  new Promise((resolve) => {
+    let printed = ""
+    try {
+      const stdio = ["pipe", "pipe", "ignore"]
+      const child = spawn("/bin/sh", ["-c", `${COMMAND} ${event}`], { stdio })
+      child.on("error", () => resolve(""))
+      child.on("close", () => resolve(printed))
+      child.stdout.on("data", (piece) => (printed += piece))
+      child.stdin.on("error", () => {})
+      child.stdin.end(payload)
+    } catch {
+      resolve("")
+    }
+  })
+
+const next = async () => {
   const call = waiting.shift()
   isBusy = call !== undefined
   if (!isBusy) return
-  let isOver = false
-  const over = () => {
-    if (!isOver) {
-      isOver = true
-      next()
-    }
-  }
-  try {
-    const command = `${COMMAND} ${call.event}`
-    const child = spawn("/bin/sh", ["-c", command], { stdio: ["pipe", "ignore", "ignore"] })
-    child.on("error", over)
-    child.on("close", over)
-    child.stdin.on("error", () => {})
-    child.stdin.end(call.payload)
-  } catch {
-    over()
-  }
+  call.take(answer(await run(call.event, call.payload)))
+  next()
 }
 
-const tell = (event, payload) => {
+const tell = (event, payload, take = () => {}) => {
   if (!EVENTS.includes(event) || waiting.length >= WAITING_MAX) return
-  waiting.push({ event, payload: JSON.stringify(payload) })
+  waiting.push({ event, payload: JSON.stringify(payload), take })
   if (!isBusy) next()
 }
 
-export const Hansard = async ({ directory }) => ({
-  event: async ({ event }) => tell(event.type, { directory, ...event }),
-  "chat.message": async (input) => tell("chat.message", { directory, input }),
-})
+const answer = (printed) => {
+  try {
+    return JSON.parse(printed)
+  } catch {
+    return undefined
+  }
+}
+
+export const Hansard = async ({ client, directory }) => {
+  // Answers a request for permission as a rule says. Without a rule the user is asked as ever.
+  const reply = ({ sessionID, id }) => (said) => {
+    const response = { allow: "once", deny: "reject" }[said?.answer]
+    if (response === undefined) return
+    const path = { id: sessionID, permissionID: id }
+    client.postSessionIdPermissionsPermissionId({ path, body: { response } }).catch(() => {})
+  }
+  return {
+    event: async ({ event }) => {
+      const take = event.type === "permission.asked" ? reply(event.properties) : undefined
+      tell(event.type, { directory, ...event }, take)
+    },
+    "chat.message": async (input) => tell("chat.message", { directory, input }),
+    "tool.execute.before": async (input, output) => {
+      const event = "tool.execute.before"
+      if (!EVENTS.includes(event)) return
+      const late = new Promise((resolve) => setTimeout(resolve, ANSWER_MS, "").unref?.())
+      const payload = JSON.stringify({ directory, input, output })
+      const said = answer(await Promise.race([run(event, payload), late]))
+      if (said?.answer === "deny") throw new Error(said.reason)
+    },
+  }
+}
 "#;
 
 /// The whole file. `command` is the part before the event.

@@ -6,7 +6,9 @@
 use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow, Subagent};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow, Subagent,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     subagent: Some(Subagent { id: "agent_id", prefix: "agent-", folder: "subagents" }),
@@ -43,6 +45,19 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "MessageDisplay", when: &[], meaning: HookMeaning::Ignored },
     ],
     hook_only: &[Kind::ApprovalRequested, Kind::CompactionStarted],
+    answers: &[
+        AnswerRow {
+            event: "PreToolUse",
+            form: AnswerForm::PermissionDecision,
+            takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow, HookAnswer::Note],
+        },
+        AnswerRow {
+            event: "PermissionRequest",
+            form: AnswerForm::Behavior,
+            takes: &[HookAnswer::Deny, HookAnswer::Allow],
+        },
+    ],
+    user_questions: &["AskUserQuestion"],
     place: HookPlace {
         folder: ("CLAUDE_CONFIG_DIR", ".claude", ""),
         file: "settings.json",

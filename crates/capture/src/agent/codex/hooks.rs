@@ -6,7 +6,9 @@
 use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     // The thread, where a call names it; a subagent's own before that of the root.
@@ -25,6 +27,19 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PostModelRequest", when: &[], meaning: HookMeaning::Ignored },
     ],
     hook_only: &[Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::CompactionStarted],
+    answers: &[
+        AnswerRow {
+            event: "PreToolUse",
+            form: AnswerForm::PermissionDecision,
+            takes: &[HookAnswer::Deny, HookAnswer::Note],
+        },
+        AnswerRow {
+            event: "PermissionRequest",
+            form: AnswerForm::Behavior,
+            takes: &[HookAnswer::Deny, HookAnswer::Allow],
+        },
+    ],
+    user_questions: &["request_user_input"],
     place: HookPlace {
         folder: ("CODEX_HOME", ".codex", ""),
         file: "hooks.json",

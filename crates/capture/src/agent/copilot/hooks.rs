@@ -6,7 +6,9 @@
 
 use event::SignalKind;
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["sessionId"],
@@ -28,6 +30,12 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "sessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
         HookRow { event: "userPromptTransformed", when: &[], meaning: HookMeaning::Ignored },
     ],
+    answers: &[AnswerRow {
+        event: "preToolUse",
+        form: AnswerForm::PlainPermissionDecision,
+        takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
+    }],
+    user_questions: &["ask_user"],
     place: HookPlace {
         folder: ("COPILOT_HOME", ".copilot", ""),
         file: "hooks/hansard.json",

@@ -6,7 +6,9 @@
 use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["conversation_id", "session_id"],
@@ -28,6 +30,26 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "sessionEnd", when: &[], meaning: HookMeaning::Signal(SignalKind::Stop) },
     ],
     hook_only: &[Kind::ToolResult],
+    answers: &[
+        AnswerRow {
+            event: "beforeShellExecution",
+            form: AnswerForm::Permission,
+            takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
+        },
+        AnswerRow {
+            event: "beforeMCPExecution",
+            form: AnswerForm::Permission,
+            takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
+        },
+        AnswerRow { event: "preToolUse", form: AnswerForm::Permission, takes: &[HookAnswer::Deny] },
+        AnswerRow {
+            event: "postToolUse",
+            form: AnswerForm::PlainContext,
+            takes: &[HookAnswer::Note],
+        },
+    ],
+    user_questions: &[],
+    events_of_one_tool: &[("beforeShellExecution", "Shell", &["command"])],
     place: HookPlace {
         folder: ("", "", ".cursor"),
         file: "hooks.json",
@@ -37,6 +59,9 @@ pub(super) static HOOKS: HookMap = HookMap {
         events: &[
             ("sessionStart", 5),
             ("beforeSubmitPrompt", 5),
+            ("preToolUse", 5),
+            ("beforeShellExecution", 5),
+            ("beforeMCPExecution", 5),
             ("postToolUse", 5),
             ("postToolUseFailure", 5),
             ("afterAgentResponse", 5),

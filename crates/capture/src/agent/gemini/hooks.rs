@@ -6,7 +6,9 @@
 use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     rows: &[
@@ -51,6 +53,15 @@ pub(super) static HOOKS: HookMap = HookMap {
         Kind::CompactionStarted,
         Kind::TurnCompleted,
     ],
+    answers: &[
+        AnswerRow {
+            event: "BeforeTool",
+            form: AnswerForm::Decision,
+            takes: &[HookAnswer::Deny, HookAnswer::Note],
+        },
+        AnswerRow { event: "AfterTool", form: AnswerForm::Context, takes: &[HookAnswer::Note] },
+    ],
+    user_questions: &["ask_user"],
     place: HookPlace {
         folder: ("GEMINI_CLI_HOME", "", ".gemini"),
         file: "settings.json",

@@ -4,15 +4,18 @@
 
 use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["properties.sessionID", "input.sessionID"],
     transcript: &[],
     cwd: &["directory"],
-    tool: &["properties.permission"],
-    input: &["properties.metadata"],
-    call: &["properties.tool.callID"],
+    // A request for permission first, then a call that is about to be made.
+    tool: &["properties.permission", "input.tool"],
+    input: &["properties.metadata", "output.args"],
+    call: &["properties.tool.callID", "input.callID"],
     rows: &[
         HookRow { event: "permission.asked", when: &[], meaning: HookMeaning::Approval },
         HookRow {
@@ -33,6 +36,19 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "message.part.delta", when: &[], meaning: HookMeaning::Ignored },
     ],
     hook_only: &[Kind::ApprovalRequested, Kind::ApprovalResolved],
+    answers: &[
+        AnswerRow {
+            event: "tool.execute.before",
+            form: AnswerForm::Plugin,
+            takes: &[HookAnswer::Deny],
+        },
+        AnswerRow {
+            event: "permission.asked",
+            form: AnswerForm::Plugin,
+            takes: &[HookAnswer::Deny, HookAnswer::Allow],
+        },
+    ],
+    user_questions: &["question"],
     place: HookPlace {
         folder: ("XDG_CONFIG_HOME", ".config", "opencode"),
         file: "plugins/hansard.js",
@@ -43,6 +59,7 @@ pub(super) static HOOKS: HookMap = HookMap {
             ("session.created", 5),
             ("chat.message", 5),
             ("session.status", 5),
+            ("tool.execute.before", 5),
             ("permission.asked", 5),
             ("permission.replied", 5),
             ("session.idle", 5),

@@ -6,7 +6,9 @@
 
 use event::{Kind, SignalKind};
 
-use crate::hook::{HookForm, HookMap, HookMeaning, HookPlace, HookRow};
+use crate::hook::{
+    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+};
 
 pub(super) static HOOKS: HookMap = HookMap {
     call: &[],
@@ -41,6 +43,19 @@ pub(super) static HOOKS: HookMap = HookMap {
         Kind::CompactionStarted,
         Kind::TurnCompleted,
     ],
+    answers: &[
+        AnswerRow {
+            event: "PreToolUse",
+            form: AnswerForm::PermissionDecision,
+            takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow, HookAnswer::Note],
+        },
+        AnswerRow {
+            event: "PermissionRequest",
+            form: AnswerForm::Behavior,
+            takes: &[HookAnswer::Deny, HookAnswer::Allow],
+        },
+    ],
+    user_questions: &["ask_user_question"],
     place: HookPlace {
         folder: ("QWEN_HOME", ".qwen", ""),
         file: "settings.json",
