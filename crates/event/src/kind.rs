@@ -115,6 +115,9 @@ kinds! {
     Note              "note"               41 Fact
     Unknown           "unknown"            42 Fact
     UsageReported     "usage.reported"     43 Fact
+    RuleAdded         "rule.added"         44 Fact
+    RuleRemoved       "rule.removed"       45 Fact
+    RuleMatched       "rule.matched"       46 Fact
 }
 
 impl Kind {

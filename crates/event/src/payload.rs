@@ -7,6 +7,7 @@ mod talk; // messages, context, questions to the user
 mod work; // turns, steps, tools, approvals, waits
 mod history; // compaction, snapshots, epochs, settings
 mod tree; // child runs
+mod rule; // rules of the user, and what came of them
 mod thing; // sessions, artifacts, notes, records of unknown form
 mod model; // what a model wrote about a session
 
@@ -14,6 +15,7 @@ pub use history::{
     CAPTURED, Compaction, CompactionStarted, EpochClosed, SavedEntry, SettingsChanged, Snapshot,
 };
 pub use model::{ModelFact, ModelWords};
+pub use rule::{MatchedRule, RuleAdded, RuleMatched, RuleRemoved};
 pub use talk::{
     AssistantDelta, AssistantMessage, AssistantThinking, Content, ContentPart, ContextAdded,
     ContextKind, Covers, ExternalInput, Handoff, InputStatus, Placement, UserPrompt,
@@ -127,6 +129,9 @@ fn required(kind: &Kind) -> &'static [&'static str] {
         }
         Kind::ArtifactRecorded => &["artifact"],
         Kind::Note => &["text"],
+        Kind::RuleAdded => &["rule"],
+        Kind::RuleRemoved => &["rule_id"],
+        Kind::RuleMatched => &["tool", "rules"],
         Kind::Unknown => &["raw"],
         _ => &[],
     }
@@ -153,6 +158,7 @@ shapes! {
     ChildRequested ChildStarted ChildProgressed ChildBlocked ChildCompleted ChildFailed
     ChildCanceled ChildMerged
     ArtifactRecorded Note Unknown
+    RuleAdded RuleRemoved RuleMatched
 }
 
 /// Implements [`Payload`] for types and their kinds.

@@ -44,6 +44,9 @@ const REQUIRED: &[(&str, &str)] = &[
     ("artifact.recorded", "artifact"),
     ("note", "text"),
     ("unknown", "raw"),
+    ("rule.added", "rule"),
+    ("rule.removed", "rule_id"),
+    ("rule.matched", "tool rules"),
 ];
 
 fn object(members: &[(String, Raw)]) -> String {

@@ -60,6 +60,9 @@ const FIELDS: &[(&str, &str)] = &[
     ("artifact.recorded", "artifact child_id session_id"),
     ("note", "text about"),
     ("unknown", "raw"),
+    ("rule.added", "rule origin"),
+    ("rule.removed", "rule_id"),
+    ("rule.matched", "tool call_id verdict told rules"),
 ];
 
 /// The payload of the golden line of its kind, read as `P` and written again.

@@ -17,6 +17,7 @@ macro_rules! for_each_payload {
             ChildRequested ChildStarted ChildProgressed ChildBlocked ChildCompleted ChildFailed
             ChildCanceled ChildMerged
             ArtifactRecorded Note Unknown
+            RuleAdded RuleRemoved RuleMatched
         }
     };
 }
