@@ -10,6 +10,10 @@ use crate::json::{replace_lone_surrogates, without_nul};
 use crate::payload::Payload;
 use crate::{BadPayload, Confidence, Cost, EventId, Kind, Raw, SessionId, Source, Time};
 
+/// The provider of what users keep beside their sessions, such as rules. These records are sessions
+/// of the log, named `user:` and what they hold; lists and counts of sessions leave them out.
+pub const USER_RECORDS: &str = "user";
+
 /// Free annotations. Keys are written in sorted order, values as they were read.
 pub type Metadata = BTreeMap<String, Raw>;
 

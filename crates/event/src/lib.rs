@@ -34,7 +34,9 @@ pub use child::ChildStatus;
 pub use codec::EventHead;
 pub use cost::{BadCost, Cost};
 pub use error::{BadEvent, BadPayload};
-pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD};
+pub use event::{
+    AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD, USER_RECORDS,
+};
 pub use hook::{HookFact, HookMessage, SignalKind};
 pub use id::{BadId, EventId, SessionId};
 pub use json::{JsonField, replace_lone_surrogates};

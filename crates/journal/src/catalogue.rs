@@ -1,7 +1,7 @@
 //! Lists sessions and their counters, without reading a single event.
 
 use event::payload::SessionMode;
-use event::{Cost, SessionId, Time, is_in_project};
+use event::{Cost, SessionId, Time, USER_RECORDS, is_in_project};
 
 use crate::ReadError;
 use crate::batch::Ancestry;
@@ -39,7 +39,7 @@ impl SessionInfo {
     }
 }
 
-/// Which sessions to list.
+/// Which sessions to list. Records of the user are listed only if `provider` names them.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     pub provider: Option<String>,
@@ -83,7 +83,11 @@ impl SessionFilter {
     fn matches(&self, row: &SessionRow) -> bool {
         let is_in =
             |wanted: &String| is_in_project(row.project.as_deref(), row.cwd.as_deref(), wanted);
-        self.provider.as_ref().is_none_or(|provider| *provider == row.provider)
+        let provider = match &self.provider {
+            Some(provider) => *provider == row.provider,
+            None => row.provider != USER_RECORDS,
+        };
+        provider
             && self.project.as_ref().is_none_or(is_in)
             && self.active_since.is_none_or(|since| row.last_at >= since)
             && self.active_until.is_none_or(|until| row.created_at <= until)

@@ -76,6 +76,7 @@ pub(crate) trait StoreReader: StoredIds {
     /// The highest session number given so far, deleted sessions included; 0 before the first.
     fn last_number(&self) -> Result<u32, StorageError>;
 
+    /// The number of sessions, without records of the user.
     fn session_count(&self) -> Result<u64, StorageError>;
 
     /// Sessions by last activity, newest first, behind `after`.

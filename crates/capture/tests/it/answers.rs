@@ -183,15 +183,17 @@ fn claude_takes(agent: &str, event: &str, answer: HookAnswer, line: &str) -> boo
                 && words.contains(&said.permission_decision.as_str())
                 && !said.permission_decision_reason.is_empty()
         }),
-        ("PermissionRequest", _) => serde_json::from_str::<Outer<Request>>(line).is_ok_and(|said| {
-            let Request { hook_event_name, decision } = said.hook_specific_output;
-            let is_known = match decision.behavior.as_str() {
-                "allow" => decision.message.is_none(),
-                "deny" => decision.message.is_some_and(|message| !message.is_empty()),
-                _ => false,
-            };
-            is_known && hook_event_name == event
-        }),
+        ("PermissionRequest", _) => {
+            serde_json::from_str::<Outer<Request>>(line).is_ok_and(|said| {
+                let Request { hook_event_name, decision } = said.hook_specific_output;
+                let is_known = match decision.behavior.as_str() {
+                    "allow" => decision.message.is_none(),
+                    "deny" => decision.message.is_some_and(|message| !message.is_empty()),
+                    _ => false,
+                };
+                is_known && hook_event_name == event
+            })
+        }
         _ => false,
     }
 }
@@ -211,8 +213,9 @@ fn gemini_takes(event: &str, answer: HookAnswer, line: &str) -> bool {
     match (event, answer) {
         ("BeforeTool", HookAnswer::Deny) => serde_json::from_str::<Deny>(line)
             .is_ok_and(|said| said.decision == "deny" && !said.reason.is_empty()),
-        ("BeforeTool", HookAnswer::Note) => serde_json::from_str::<Shown>(line)
-            .is_ok_and(|said| !said.system_message.is_empty()),
+        ("BeforeTool", HookAnswer::Note) => {
+            serde_json::from_str::<Shown>(line).is_ok_and(|said| !said.system_message.is_empty())
+        }
         ("AfterTool", HookAnswer::Note) => is_note(event, line),
         _ => false,
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use event::{Draft, EventId, SessionId, Time};
+use event::{Draft, EventId, SessionId, Time, USER_RECORDS};
 
 use super::{
     Capabilities, ChangeSet, CheckFinding, CommitError, Direction, PackedEvent, SeqRange,
@@ -212,7 +212,8 @@ macro_rules! impl_store_reader {
             }
 
             fn session_count(&self) -> Result<u64, StorageError> {
-                Ok(self.0.sessions.len() as u64)
+                let is_listed = |row: &&SessionRow| row.provider != USER_RECORDS;
+                Ok(self.0.sessions.values().filter(is_listed).count() as u64)
             }
 
             fn sessions(

@@ -20,6 +20,7 @@ cases! {
     sessions_are_listed_by_last_activity
     every_page_size_lists_the_same
     filters_select_sessions
+    user_records_are_no_sessions
     sparse_filter_scans_all_sessions
     paging_is_stable_during_appends
     foreign_cursor_is_refused
@@ -198,6 +199,19 @@ fn filters_select_sessions(world: World) {
     assert_eq!(listed(SessionFilter { active_until: Some(at(20)), ..all() }), "a b");
     let between = SessionFilter { active_since: Some(at(30)), active_until: Some(at(30)), ..all() };
     assert_eq!(listed(between), "a c");
+}
+
+fn user_records_are_no_sessions(world: World) {
+    observe(&world, fact("a", 1, "session.started", "{}"));
+    let mut rule = fact("user:rules", 2, "rule.added", r#"{"rule":"block shell: rm"}"#);
+    rule.provider = event::USER_RECORDS.to_owned();
+    observe(&world, rule);
+    observe(&world, fact("user;", 3, "session.started", "{}"));
+    assert_eq!(list(&world, &SessionFilter::default(), 2).join(" "), "user; a");
+    assert_eq!(world.session_count().unwrap(), 2);
+    let records = Some(event::USER_RECORDS.to_owned());
+    let records = SessionFilter { provider: records, ..SessionFilter::default() };
+    assert_eq!(list(&world, &records, 2), ["user:rules"]);
 }
 
 fn sparse_filter_scans_all_sessions(world: World) {

@@ -74,7 +74,10 @@ impl<C: Deref<Target = Connection>, B: BodyDecoder> StoreReader for CatalogueTx<
     }
 
     fn session_count(&self) -> Result<u64, StorageError> {
-        let count = self.query_one("SELECT count(*) FROM session", [], |row| number(row, 0))?;
+        // Records of the user have ids that begin with `user:`; `;` is the byte behind the colon.
+        const SQL: &str = "SELECT (SELECT count(*) FROM session) - \
+             (SELECT count(*) FROM session WHERE id >= 'user:' AND id < 'user;')";
+        let count = self.query_one(SQL, [], |row| number(row, 0))?;
         Ok(count.unwrap_or(0))
     }
 
