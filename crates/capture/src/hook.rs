@@ -224,8 +224,14 @@ impl HookMap {
         match kind {
             // A hook tells the call before it runs, so its fact is recorded as the start.
             Kind::ToolCall => self.hook_only.contains(&Kind::ToolStarted),
-            kind => self.hook_only.contains(kind),
+            kind => self.is_recorded(kind),
         }
+    }
+
+    /// Whether events of this kind are recorded from hooks.
+    fn is_recorded(&self, kind: &Kind) -> bool {
+        // No agent writes down what our rules said of its call.
+        *kind == Kind::RuleMatched || self.hook_only.contains(kind)
     }
 
     /// The fact an event tells. No event tells more than one.

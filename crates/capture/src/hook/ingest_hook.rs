@@ -170,7 +170,7 @@ impl HookMap {
         events.retain(|event| match event.kind {
             // A transcript that has decisions has cancellations, too.
             Kind::ApprovalCanceled => self.hook_only.contains(&Kind::ApprovalResolved),
-            _ => self.hook_only.contains(&event.kind),
+            _ => self.is_recorded(&event.kind),
         });
         events
     }

@@ -673,3 +673,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn match_of_a_rule_is_recorded_for_every_agent() {
+    for agent in capture::AGENTS.iter().filter(|agent| agent.hook_map().is_some()) {
+        let name = "1".to_owned();
+        let at = Time::from_millis(NOW);
+        let mut message = HookMessage::new(name, agent.provider(), "s", at);
+        let data = Raw::parse(r#"{"tool":"Bash","verdict":"block","told":"deny","rules":[]}"#);
+        message.facts.push(HookFact { kind: Kind::RuleMatched, data: data.unwrap() });
+        assert!(capture::has_hook_only_facts(&message), "{}", agent.provider());
+        let told = hook_only_events(&message, &mut HookMemory::default());
+        let kinds: Vec<_> = told.into_iter().map(|told| told.kind).collect();
+        assert_eq!(kinds, [Kind::RuleMatched], "{}", agent.provider());
+    }
+}
