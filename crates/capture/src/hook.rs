@@ -26,7 +26,7 @@ use event::payload::{
 use event::{HookFact, HookMessage, Kind, Raw, SignalKind, Time};
 use serde::{Deserialize, Serialize};
 
-pub use answer::{AnswerForm, AnswerRow, AnswerableCall, HookAnswer};
+pub use answer::{AnswerForm, AnswerMoment, AnswerRow, AnswerableCall, HookAnswer};
 pub use ingest_hook::{HookOnlyEvent, hook_only_events};
 pub use memory::HookMemory;
 pub use payload::Payload;

@@ -67,9 +67,9 @@ pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
 pub use event_builder::{ChildCall, EventBuilder, argument, call_line, preview_text, questions};
 pub use hook::{
-    AnswerForm, AnswerRow, AnswerableCall, HookAnswer, HookForm, HookMap, HookMeaning, HookMemory,
-    HookOnlyEvent, HookPlace, HookRow, Payload, Subagent, has_hook_only_facts, hook_only_events,
-    read_hook,
+    AnswerForm, AnswerMoment, AnswerRow, AnswerableCall, HookAnswer, HookForm, HookMap,
+    HookMeaning, HookMemory, HookOnlyEvent, HookPlace, HookRow, Payload, Subagent,
+    has_hook_only_facts, hook_only_events, read_hook,
 };
 pub use identity::EventIdentity;
 pub use ingester::{IngestProgress, IngestSummary, Ingester, describe_unknown};

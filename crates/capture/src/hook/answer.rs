@@ -33,9 +33,21 @@ pub enum HookAnswer {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AnswerRow {
     pub event: &'static str,
+    pub moment: AnswerMoment,
     pub form: AnswerForm,
     /// The answers that the event takes.
     pub takes: &'static [HookAnswer],
+}
+
+/// When an event is fired, as seen from the call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AnswerMoment {
+    /// Before the agent decides whether it asks its user.
+    Before,
+    /// The agent asks its user.
+    Asking,
+    /// The call was made.
+    After,
 }
 
 /// The JSON of an answer.

@@ -7,7 +7,8 @@ use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
 use crate::hook::{
-    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+    AnswerForm, AnswerMoment, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace,
+    HookRow,
 };
 
 pub(super) static HOOKS: HookMap = HookMap {
@@ -30,11 +31,13 @@ pub(super) static HOOKS: HookMap = HookMap {
     answers: &[
         AnswerRow {
             event: "PreToolUse",
+            moment: AnswerMoment::Before,
             form: AnswerForm::PermissionDecision,
             takes: &[HookAnswer::Deny, HookAnswer::Note],
         },
         AnswerRow {
             event: "PermissionRequest",
+            moment: AnswerMoment::Asking,
             form: AnswerForm::Behavior,
             takes: &[HookAnswer::Deny, HookAnswer::Allow],
         },

@@ -7,7 +7,8 @@
 use event::SignalKind;
 
 use crate::hook::{
-    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+    AnswerForm, AnswerMoment, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace,
+    HookRow,
 };
 
 pub(super) static HOOKS: HookMap = HookMap {
@@ -32,6 +33,7 @@ pub(super) static HOOKS: HookMap = HookMap {
     ],
     answers: &[AnswerRow {
         event: "preToolUse",
+        moment: AnswerMoment::Before,
         form: AnswerForm::PlainPermissionDecision,
         takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
     }],

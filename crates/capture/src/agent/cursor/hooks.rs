@@ -7,7 +7,8 @@ use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
 use crate::hook::{
-    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+    AnswerForm, AnswerMoment, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace,
+    HookRow,
 };
 
 pub(super) static HOOKS: HookMap = HookMap {
@@ -33,17 +34,25 @@ pub(super) static HOOKS: HookMap = HookMap {
     answers: &[
         AnswerRow {
             event: "beforeShellExecution",
+            moment: AnswerMoment::Before,
             form: AnswerForm::Permission,
             takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
         },
         AnswerRow {
             event: "beforeMCPExecution",
+            moment: AnswerMoment::Before,
             form: AnswerForm::Permission,
             takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
         },
-        AnswerRow { event: "preToolUse", form: AnswerForm::Permission, takes: &[HookAnswer::Deny] },
+        AnswerRow {
+            event: "preToolUse",
+            moment: AnswerMoment::Before,
+            form: AnswerForm::Permission,
+            takes: &[HookAnswer::Deny],
+        },
         AnswerRow {
             event: "postToolUse",
+            moment: AnswerMoment::After,
             form: AnswerForm::PlainContext,
             takes: &[HookAnswer::Note],
         },

@@ -7,7 +7,8 @@ use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
 use crate::hook::{
-    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+    AnswerForm, AnswerMoment, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace,
+    HookRow,
 };
 
 pub(super) static HOOKS: HookMap = HookMap {
@@ -56,10 +57,16 @@ pub(super) static HOOKS: HookMap = HookMap {
     answers: &[
         AnswerRow {
             event: "BeforeTool",
+            moment: AnswerMoment::Before,
             form: AnswerForm::Decision,
             takes: &[HookAnswer::Deny, HookAnswer::Note],
         },
-        AnswerRow { event: "AfterTool", form: AnswerForm::Context, takes: &[HookAnswer::Note] },
+        AnswerRow {
+            event: "AfterTool",
+            moment: AnswerMoment::After,
+            form: AnswerForm::Context,
+            takes: &[HookAnswer::Note],
+        },
     ],
     user_questions: &["ask_user"],
     place: HookPlace {

@@ -5,7 +5,8 @@
 use event::{Kind, SignalKind};
 
 use crate::hook::{
-    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+    AnswerForm, AnswerMoment, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace,
+    HookRow,
 };
 
 pub(super) static HOOKS: HookMap = HookMap {
@@ -39,11 +40,13 @@ pub(super) static HOOKS: HookMap = HookMap {
     answers: &[
         AnswerRow {
             event: "tool.execute.before",
+            moment: AnswerMoment::Before,
             form: AnswerForm::Plugin,
             takes: &[HookAnswer::Deny],
         },
         AnswerRow {
             event: "permission.asked",
+            moment: AnswerMoment::Asking,
             form: AnswerForm::Plugin,
             takes: &[HookAnswer::Deny, HookAnswer::Allow],
         },

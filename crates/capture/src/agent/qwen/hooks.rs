@@ -7,7 +7,8 @@
 use event::{Kind, SignalKind};
 
 use crate::hook::{
-    AnswerForm, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace, HookRow,
+    AnswerForm, AnswerMoment, AnswerRow, HookAnswer, HookForm, HookMap, HookMeaning, HookPlace,
+    HookRow,
 };
 
 pub(super) static HOOKS: HookMap = HookMap {
@@ -46,11 +47,13 @@ pub(super) static HOOKS: HookMap = HookMap {
     answers: &[
         AnswerRow {
             event: "PreToolUse",
+            moment: AnswerMoment::Before,
             form: AnswerForm::PermissionDecision,
             takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow, HookAnswer::Note],
         },
         AnswerRow {
             event: "PermissionRequest",
+            moment: AnswerMoment::Asking,
             form: AnswerForm::Behavior,
             takes: &[HookAnswer::Deny, HookAnswer::Allow],
         },
