@@ -12,6 +12,7 @@ mod top;
 mod statusline;
 mod explain;
 mod approvals;
+mod rules;
 mod seen;
 mod sessions;
 mod show;
@@ -127,6 +128,7 @@ pub(crate) enum CliCommand {
     Statusline(statusline::StatuslineArgs),
     Explain(explain::ExplainArgs),
     Approvals(approvals::ApprovalsArgs),
+    Rules(rules::RulesArgs),
     Seen(seen::SeenArgs),
     Sessions(sessions::SessionsArgs),
     Show(show::ShowArgs),
@@ -202,6 +204,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut CliOutput) -> CommandResult {
         CliCommand::Statusline(command) => command.run(global, output),
         CliCommand::Explain(command) => command.run(global, output),
         CliCommand::Approvals(command) => command.run(global, output),
+        CliCommand::Rules(command) => command.run(global, output),
         CliCommand::Seen(command) => command.run(global, output),
         CliCommand::Sessions(command) => command.run(global, output),
         CliCommand::Show(command) => command.run(global, output),

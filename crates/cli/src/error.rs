@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use bus::{BindError, DraftError, RunError, StatsError};
 use daemon::{
-    DeleteError, ExitError, InstanceError, ListingError, SettingsError, StartDaemonError,
+    DeleteError, ExitError, InstanceError, ListingError, RuleStoreError, SettingsError, StartDaemonError,
     TokenError,
 };
 use hooks::HookInstallError;
@@ -132,6 +132,18 @@ impl From<io::Error> for CliError {
         // As in `hansard sessions | head`: the reader has seen enough.
         let is_closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         CliError { is_closed_pipe, ..CliError::from_error("io", &error) }
+    }
+}
+
+impl From<RuleStoreError> for CliError {
+    fn from(error: RuleStoreError) -> CliError {
+        match error {
+            RuleStoreError::Read(error) => error.into(),
+            RuleStoreError::Append(error) => error.into(),
+            RuleStoreError::Settings(error) => error.into(),
+            RuleStoreError::Compile { .. } => CliError::from_error("rules", &error)
+                .hint("`hansard rules add` without a rule tries again"),
+        }
     }
 }
 

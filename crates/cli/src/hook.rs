@@ -1,11 +1,15 @@
 //! `hansard hook AGENT EVENT`: takes the hook calls of agents.
 //!
-//! The agent waits for this program, so it does little and never fails. It reads one JSON object and
-//! hands it to the daemon, or leaves it on disk if none runs. It prints nothing, exits with 0, opens
-//! no journal, and parses no other options. A call that the daemon takes touches no file here.
+//! The agent waits for this program, so it does little and never fails. It reads one JSON object,
+//! prints what a rule of the user answers to it, and hands it to the daemon, or leaves it on disk if
+//! none runs. Without a rule it prints nothing. It exits with 0, opens no journal, and parses no
+//! other options. A call that the daemon takes writes no file here.
 //!
 //! `docs/decisions/hook-fast-path.md` has the reasons.
 
+mod gate; // what the rules of the user say about a tool call
+
+use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
@@ -24,6 +28,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use wire::hook::{hook_socket, send_message};
 
+use self::gate::Gate;
 use crate::world;
 
 /// Bytes of a payload that are parsed. The rest of a longer one is read and dropped, so that the
@@ -206,15 +211,19 @@ fn catch_panic(step: impl FnOnce() -> HookResult) -> HookResult {
     panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or(HookResult::Failed("the hook panicked"))
 }
 
-/// Sends the message of a call to the daemon.
+/// Answers a call, and sends its message to the daemon.
 fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> HookResult {
     let now = world::now();
+    let gate = Gate::judge(agent, event, payload, folder, now);
+    // Before anything that may take longer: the agent reads it when this process ends.
+    print_answer(gate.line);
     // The name makes the call unique: ids of events derive from it, also when it is delivered
     // twice.
     let name = HookMessage::name_for(now, world::random_bytes());
-    let Some(message) = read_hook(agent, event, payload, name, now) else {
+    let Some(mut message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
     };
+    message.facts.extend(gate.fact);
     let socket = hook_socket(folder);
     // A daemon removes its socket when it ends. What is stored instead may not name the process.
     if !socket.exists() {
@@ -227,6 +236,25 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
         true => HookResult::Accepted,
         false => HookResult::NotAccepted(Box::new(message)),
     }
+}
+
+/// Prints the answer in one write, so that an agent that ends the hook has all of it or nothing.
+fn print_answer(line: Option<String>) {
+    if let Some(line) = line {
+        // An agent that has closed its end does not wait for an answer.
+        let _ = rustix::io::write(io::stdout(), format!("{line}\n").as_bytes());
+    }
+}
+
+/// An error with its causes, in one line.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
 }
 
 /// Adds the process that called. Only this program can tell: once it ends, its ancestors are

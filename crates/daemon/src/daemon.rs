@@ -31,6 +31,7 @@ use crate::log::{DaemonLog, Echo, LogFilter, part};
 use crate::model_worker::{HistoryEnd, ModelWorker};
 use crate::notify::Notifier;
 use crate::publish::{BusPublisher, BusReplay, RequestsError, answer_all};
+use crate::rules::RuleStore;
 use crate::settings::{Settings, SettingsError};
 use crate::status::{StatusService, StatusThread};
 use crate::threads::ExitGuard;
@@ -223,6 +224,7 @@ impl Daemon {
         log_notices(notices)?;
         answer_all(bus.clone(), &folder, clock)?;
         log_start(&journal);
+        hand_out_rules(&journal);
 
         // What the parts share; from here on each start takes a copy.
         let hook_queue = open_hook_queue(&folder);
@@ -378,6 +380,13 @@ fn log_start(journal: &JournalHandle) {
     }
 }
 
+/// Compiles the rules for hooks: the process that changed them may have been killed before it did.
+fn hand_out_rules(journal: &JournalHandle) {
+    if let Err(error) = RuleStore::new(&journal.current()).compile() {
+        tracing::error!(target: part::DAEMON, "hooks may read older rules: {error}");
+    }
+}
+
 /// Opens the queue of hook messages. Without its log the queue acknowledges none, and hooks store
 /// their messages themselves.
 fn open_hook_queue(folder: &Path) -> HookQueue {
@@ -423,6 +432,7 @@ impl Subsystems {
                     notifier.reload(&settings);
                 }
                 self.model_worker.reload(settings.model.clone());
+                hand_out_rules(&self.journal);
                 self.capture.reload(settings);
                 tracing::info!(target: part::DAEMON, "settings read again");
             }

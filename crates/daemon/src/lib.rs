@@ -14,6 +14,7 @@ mod log; // the daemon's own log
 mod publish; // events as messages on the bus: live, replayed and on request
 mod capture_thread; // catches up with history, then records as agents write
 mod history_import; // the account of history, shared by `capture` and `chain`
+mod rules; // the rules of the user: events, and the file that hooks read
 mod record_import; // bundles, event lines and the sample, into the journal
 mod chain_thread; // runs the chain of segments, handlers and dreams
 mod status; // what each session is doing and asks for
@@ -38,5 +39,6 @@ pub use publish::RequestsError;
 pub use record_import::{
     ImportError, ImportFormat, ImportProgress, RecordImport, SAMPLE, SAMPLE_NAME,
 };
+pub use rules::{RuleStore, RuleStoreError, StoredRule};
 pub use settings::{Settings, SettingsError, Switches};
 pub use status::{ApprovalFilter, FROM_TRANSCRIPT, SessionStatus, StatusTracker, approvals};

@@ -29,8 +29,17 @@ pub struct Settings {
     pub(crate) http: HttpSettings,
     pub(crate) notifications: NotificationSettings,
     pub(crate) budget: BudgetSettings,
+    pub(crate) rules: RuleSettings,
     /// Absent means no model: nothing leaves this machine.
     pub(crate) model: Option<model::ModelSettings>,
+}
+
+/// What hooks do about rules.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RuleSettings {
+    /// Whether tool calls are refused while the rules cannot be read.
+    pub fail_closed: bool,
 }
 
 /// The limits of spending, in dollars.

@@ -25,4 +25,5 @@ pub use hook_queue::HookQueue;
 pub use import::{Import, Output, Slice, Stage};
 pub use ingest::{Caught, Ingest, IngestError, Ingested};
 pub use policy::{CaptureRules, RecordingPolicy, Retention};
+pub use project::ProjectAround;
 pub use recorder::remove_originals;

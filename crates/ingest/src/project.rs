@@ -26,6 +26,31 @@ const FOLDERS_MAX: usize = 10_000;
 /// Bytes of a folder's name. A longer one is no path.
 const FOLDER_BYTES_MAX: usize = 4_096;
 
+/// The project around a folder, for a caller that looks once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProjectAround {
+    /// As sessions are named after it.
+    pub name: Option<String>,
+    /// The top of its repository, or of the worktree; the folder itself without a repository.
+    pub root: Option<String>,
+}
+
+impl ProjectAround {
+    pub fn find(cwd: &str) -> ProjectAround {
+        let projects = Projects::new();
+        if !is_folder_name(cwd) {
+            return ProjectAround::default();
+        }
+        let around = || Repository::find_around(Path::new(cwd));
+        let repository = projects.may_look(cwd).then(around).flatten();
+        let root = match &repository {
+            Some(repository) => repository.top().to_str().map(str::to_owned),
+            None => Some(cwd.to_owned()),
+        };
+        ProjectAround { name: place_of(cwd, repository).project, root }
+    }
+}
+
 /// The projects of folders, each looked at once.
 pub(crate) struct Projects {
     /// Read with the first folder.
@@ -106,20 +131,23 @@ impl Projects {
         if !is_folder_name(cwd) {
             return Place::default();
         }
-        // Without a repository the folder itself is the project.
-        let itself = Place { project: Some(cwd.to_owned()), remote: None };
         let around = || Repository::find_around(Path::new(cwd));
-        let Some(repository) = self.may_look(cwd).then(around).flatten() else { return itself };
-        match repository.remote_url().and_then(|url| Remote::parse(&url)) {
-            Some(remote) => Place { project: Some(remote.project), remote: Some(remote.url) },
-            None => {
-                // A repository without a remote is named after its main folder, for all its
-                // worktrees.
-                Place {
-                    project: repository.main_folder().to_str().map(str::to_owned),
-                    remote: None,
-                }
-            }
+        place_of(cwd, self.may_look(cwd).then(around).flatten())
+    }
+}
+
+/// What is known of a folder in this repository, or in none.
+fn place_of(cwd: &str, repository: Option<Repository>) -> Place {
+    // Without a repository the folder itself is the project.
+    let Some(repository) = repository else {
+        return Place { project: Some(cwd.to_owned()), remote: None };
+    };
+    match repository.remote_url().and_then(|url| Remote::parse(&url)) {
+        Some(remote) => Place { project: Some(remote.project), remote: Some(remote.url) },
+        None => {
+            // A repository without a remote is named after its main folder, for all its
+            // worktrees.
+            Place { project: repository.main_folder().to_str().map(str::to_owned), remote: None }
         }
     }
 }

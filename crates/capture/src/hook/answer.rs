@@ -125,7 +125,7 @@ impl AnswerRow {
 
 impl AnswerForm {
     fn value(self, event: &str, answer: HookAnswer, text: String) -> Value {
-        let word = answer.word();
+        let word = answer.as_str();
         let is_allowed = answer == HookAnswer::Allow;
         match self {
             AnswerForm::Context => context(event, text),
@@ -159,8 +159,8 @@ impl AnswerForm {
 }
 
 impl HookAnswer {
-    /// Agents agree on these three words. A note has none: each form has a member for it.
-    fn word(self) -> &'static str {
+    /// The word for it. Agents agree on the first three; a note has a member of its own there.
+    pub fn as_str(self) -> &'static str {
         match self {
             HookAnswer::Deny => "deny",
             HookAnswer::Ask => "ask",

@@ -6,6 +6,7 @@ use clap::Command;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start and stop", &["up", "down", "reload", "web"]),
     ("See what agents are doing", &["status", "top", "statusline", "explain", "approvals", "seen"]),
+    ("Decide in advance", &["rules"]),
     ("Look into the record", &["sessions", "show", "search", "usage", "prices", "digest"]),
     ("Work with sessions", &["resume", "fork", "lineage", "replay", "export", "import", "delete"]),
     ("Messages, tasks and services", &["bus", "task", "service", "logs", "notify", "navigate"]),

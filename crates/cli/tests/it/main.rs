@@ -19,6 +19,7 @@ mod damage; // every kind of damage, and what a repair gives back
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
 mod privacy; // what is not wanted
+mod rules;
 mod secrets; // what does not leave with a text
 mod hook; // what agents call
 mod hook_crash; // the same, killed or on a full disk

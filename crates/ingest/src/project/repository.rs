@@ -57,6 +57,11 @@ impl Repository {
         config.remote_url(branch).map(str::to_owned)
     }
 
+    /// The top folder of this worktree.
+    pub(super) fn top(&self) -> &Path {
+        &self.top
+    }
+
     /// The folder of the repository; for a worktree that of its main one.
     pub(super) fn main_folder(&self) -> PathBuf {
         // A submodule has its own folder as the common one, so it counts as a repository.
