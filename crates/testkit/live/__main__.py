@@ -55,7 +55,8 @@ def chosen_runs(arguments):
         for hooks in (False, True) if arguments.hooks is None else (arguments.hooks,):
             for scenario in scenarios.SCENARIOS:
                 for agent in arguments.agent:
-                    if wanted(arguments, scenario, agent) and (agent.has_hooks or not hooks):
+                    if wanted(arguments, scenario, agent) and (
+                            agent.has_hooks if hooks else scenario not in scenarios.WITH_HOOKS):
                         yield agent, scenario, hooks
 
 

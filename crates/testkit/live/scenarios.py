@@ -90,6 +90,45 @@ def approved_command(stage, agent):
     player.leave()
 
 
+def rule_blocks(stage, agent):
+    stage.hansard("rules", "add", "block shell: touch * — a gardener does it")
+    stage.model.say("CHIVE", Reply("I need a command.", agent.command("touch blocked")),
+                    Reply("Then not."))
+    player = stage.play(agent, free=True)
+    player.ask("Please make a CHIVE.")
+    player.terminal.see("Then not")
+    player.is_ready("a rule blocked a call, and the turn is over")
+    stage.has_no_file("blocked")
+    stage.has_told("a gardener does it")
+    player.leave()
+
+
+def rule_allows(stage, agent):
+    stage.hansard("rules", "add", "allow shell: touch *")
+    stage.model.say("CHERVIL", Reply("I need a command.", agent.guarded("touch allowed")),
+                    Reply("The chervil is there."))
+    player = stage.play(agent)
+    player.ask("Please make a CHERVIL.")
+    player.terminal.see("chervil is there")
+    player.is_ready("a rule allowed a call, and the turn is over")
+    stage.has_file("allowed")
+    player.leave()
+
+
+def rule_asks(stage, agent):
+    stage.hansard("rules", "add", "ask shell: touch * — a gardener looks first")
+    stage.model.say("CRESS", Reply("I need a command.", agent.command("touch asked")),
+                    Reply("The cress is there."))
+    player = stage.play(agent, free=True)
+    player.ask("Please make a CRESS.")
+    player.asks("a rule asks about a call that is free otherwise")
+    player.answer(*agent.allow)
+    player.terminal.see("cress is there")
+    player.is_ready("it was granted, though a rule asked, and the turn is over")
+    stage.has_file("asked")
+    player.leave()
+
+
 def interrupted(stage, agent):
     stage.model.say("PLUM", slow("A slow answer about plums", 60), Reply("I am back."))
     player = stage.play(agent)
@@ -261,11 +300,15 @@ def killed_beside(stage, agent):
 
 
 SCENARIOS = (started, turn, approval_granted, approval_denied, approval_escaped, approved_command,
-             interrupted, question, plan, queued, compacted, renewed, killed_and_resumed, resumed,
+             rule_blocks, rule_allows, rule_asks, interrupted, question, plan, queued, compacted, renewed, killed_and_resumed, resumed,
              background, background_agent, two_at_once, killed_beside)
 
+# Scenarios in which a hook answers.
+WITH_HOOKS = (rule_blocks, rule_allows, rule_asks)
+
 # What an agent must have for a scenario.
-NEEDS = {approval_granted: "has_approvals", approval_denied: "has_approvals",
+NEEDS = {rule_allows: "takes_allow", rule_asks: "takes_ask",
+         approval_granted: "has_approvals", approval_denied: "has_approvals",
          approval_escaped: "has_approvals", approved_command: "has_approvals",
          two_at_once: "has_approvals", interrupted: "stops_with_escape",
          question: "has_questions", plan: "has_plans", background: "has_background", background_agent: "has_background_agents"}

@@ -47,6 +47,20 @@ class Stage:
         done = subprocess.run(line, env=self.environment, check=True, capture_output=True)
         return done.stdout.decode()
 
+    def has_file(self, name):
+        """A call that was to make this file was made."""
+        if not (self.project / name).exists():
+            raise NotSeen(f"no file {name!r}: the call was not made")
+
+    def has_no_file(self, name):
+        if (self.project / name).exists():
+            raise NotSeen(f"a file {name!r}: the call was made")
+
+    def has_told(self, text):
+        """The agent has told its model so."""
+        if not self.model.was_asked(text):
+            raise NotSeen(f"the model was not told {text!r}")
+
     def play(self, agent, free=False, plans=False):
         """A session of an agent at its prompt."""
         self.know_sessions()

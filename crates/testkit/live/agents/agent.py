@@ -23,6 +23,9 @@ class Agent:
     has_plans = False
     has_background = False
     has_background_agents = False
+    # Whether a rule can keep it from asking, and can make it ask.
+    takes_allow = True
+    takes_ask = False
     # Commands that make it sum up what was said, and that begin a new session.
     compact = "/compact"
     new = "/clear"

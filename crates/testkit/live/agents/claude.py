@@ -16,6 +16,7 @@ class Claude(Agent):
     has_background = True
     has_background_agents = True
     plan_dialog = r"(?i)(would you like to proceed|ready to code|exit plan mode\?)"
+    takes_ask = True
     ready = r"(\? for shortcuts|❯|shift\+tab)"
     busy = r"esc to interrupt"
     dialog = r"Do you want"

@@ -12,6 +12,7 @@ class Copilot(Agent):
     package = "@github/copilot"
     version = "1.0.102"
     stops_with_escape = False
+    takes_ask = True
     ready = r"(❯|Type @|for commands|/ commands)"
     busy = r"(?i)esc"
     dialog = r"(Do you want|1\. Yes)"

@@ -10,6 +10,7 @@ class Gemini(Agent):
     name = "gemini"
     package = "@google/gemini-cli"
     version = "0.61.0"
+    takes_allow = False
     ready = r"Type your message"
     busy = r"esc to cancel"
     dialog = r"(Allow execution|Allow once)"

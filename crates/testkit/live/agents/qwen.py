@@ -10,6 +10,7 @@ class Qwen(Agent):
     name = "qwen"
     package = "@qwen-code/qwen-code"
     version = "0.24.4"
+    takes_ask = True
     ready = r"(Type your message|> )"
     busy = r"esc to cancel"
     dialog = r"(Allow execution|Yes, allow once)"
