@@ -19,17 +19,20 @@ const EVENTS: &str = "events.jsonl";
 /// a day is computed again on request.
 pub fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), SegmentError> {
     let _lock = SegmentLock::for_removal(journal)?;
-    for day in folders_in(journal)? {
-        // The folder of the journal has others: backups, health, originals.
-        let name = day.file_name().and_then(|name| name.to_str()).and_then(Day::parse);
-        if name.is_none() {
-            continue;
-        }
-        // The digest of a day may mention a session that has no segment on that day.
+    // The folder of the journal has others: backups, health, originals.
+    let is_day = |folder: &PathBuf| {
+        folder.file_name().and_then(|name| name.to_str()).and_then(Day::parse).is_some()
+    };
+    let days: Vec<PathBuf> = folders_in(journal)?.into_iter().filter(is_day).collect();
+    // The digest of a day may mention a session that has no segment on that day. The digests of all
+    // days go before the first segment: after a crash, `forget_deleted` finds the session by that.
+    for day in &days {
         let digest = day.join("digest.json");
         if mentions(&digest, session)? {
             remove_path(&digest)?;
         }
+    }
+    for day in days {
         let (own, others) = folders_of_day(&day, session)?;
         if own.is_empty() {
             continue;

@@ -444,6 +444,25 @@ fn digest_of_a_deleted_session_is_removed() {
 }
 
 #[test]
+fn segments_outlast_all_digests_in_a_deletion() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the zzparser").close();
+    let segment = world.claim("a");
+    // No file, so that the deletion ends here with an error.
+    let later = world.root().join("20261117/digest.json");
+    fs::create_dir_all(&later).unwrap();
+    let gone = SessionId::new("claude:a").unwrap();
+    forget_segments(&world.root(), &gone).unwrap_err();
+    // By its segment the next start of the daemon finds the session again.
+    assert!(segment.folder().exists());
+
+    fs::remove_dir(&later).unwrap();
+    fs::write(&later, "{\"sessions\":[\"claude:a\"]}").unwrap();
+    forget_segments(&world.root(), &gone).unwrap();
+    assert!(!segment.folder().exists() && !later.exists());
+}
+
+#[test]
 fn shared_activities_are_removed_too() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
