@@ -65,11 +65,6 @@ impl Message {
         self.key(HeaderKey::Event)?.text()
     }
 
-    /// Returns the time of sending in milliseconds since 1970, if the message has one.
-    pub fn timestamp_ms(&self) -> Option<i64> {
-        self.key(HeaderKey::Ts)?.integer()
-    }
-
     /// Returns whether the message has these two names.
     pub fn is_event(&self, tract: &str, event: &str) -> bool {
         self.tract().is_some_and(|is| is == tract) && self.event().is_some_and(|is| is == event)
