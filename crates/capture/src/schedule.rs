@@ -23,7 +23,7 @@ const WARM: [Duration; 4] = [
 /// Later intervals: the first, and all after it.
 const COOL: [Duration; 2] = [Duration::from_secs(15), Duration::from_secs(30)];
 
-/// A source that is quiet for this long is no longer hot, warm, cool.
+/// How long a source must be quiet until it is no longer hot, no longer warm, and no longer polled.
 const HOT_FOR: Duration = Duration::from_secs(10);
 const WARM_FOR: Duration = Duration::from_secs(2 * 60);
 const COOL_FOR: Duration = Duration::from_secs(30 * 60);
@@ -31,7 +31,8 @@ const COOL_FOR: Duration = Duration::from_secs(30 * 60);
 /// The polls that are due.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    looks: BinaryHeap<Reverse<(Moment, PathBuf)>>,
+    /// By time, with stale entries: see `QuietSource::due`.
+    polls: BinaryHeap<Reverse<(Moment, PathBuf)>>,
     sources: HashMap<PathBuf, QuietSource>,
     /// Notifications arrive, so polls are only the fallback.
     pub is_watched: bool,
@@ -41,7 +42,7 @@ pub(crate) struct Schedule {
 struct QuietSource {
     since: Moment,
     /// Polls since then that found nothing.
-    looks: usize,
+    empty_polls: usize,
     /// The poll that counts. Older entries of the heap are skipped when they come up.
     due: Moment,
 }
@@ -50,11 +51,11 @@ impl Schedule {
     /// Makes a poll of the source due now.
     pub(crate) fn poll_now(&mut self, path: &Path, now: Moment) {
         let source = self.sources.entry(path.to_owned());
-        let source = source.or_insert(QuietSource { since: now, looks: 0, due: Moment::MAX });
+        let source = source.or_insert(QuietSource { since: now, empty_polls: 0, due: Moment::MAX });
         // A poll that is due already is enough, so that a burst of notifications adds one entry.
         if source.due > now {
             source.due = now;
-            self.looks.push(Reverse((now, path.to_owned())));
+            self.polls.push(Reverse((now, path.to_owned())));
         }
     }
 
@@ -65,18 +66,18 @@ impl Schedule {
         let Some(source) = self.sources.get_mut(path) else { return false };
         if has_grown {
             source.since = now;
-            source.looks = 0;
+            source.empty_polls = 0;
         } else {
-            source.looks += 1;
+            source.empty_polls += 1;
         }
         let quiet = now.saturating_sub(source.since);
-        match poll_interval(quiet, source.looks, is_watched) {
+        match poll_interval(quiet, source.empty_polls, is_watched) {
             Some(wait) => {
                 source.due = now + wait;
                 if quiet >= HOT_FOR {
                     source.due = next_whole_second(source.due);
                 }
-                self.looks.push(Reverse((source.due, path.to_owned())));
+                self.polls.push(Reverse((source.due, path.to_owned())));
                 true
             }
             None => {
@@ -95,13 +96,13 @@ impl Schedule {
     /// When the next poll is due.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         // May be the time of a stale entry. Then a round finds nothing to do, which is harmless.
-        self.looks.peek().map(|Reverse((due, _))| *due)
+        self.polls.peek().map(|Reverse((due, _))| *due)
     }
 
     /// Takes a source that is due now.
     pub(crate) fn take_due(&mut self, now: Moment) -> Option<PathBuf> {
         while self.next_due().is_some_and(|due| due <= now) {
-            let Reverse((due, path)) = self.looks.pop()?;
+            let Reverse((due, path)) = self.polls.pop()?;
             // Otherwise the entry is stale: its source was forgotten, or has an earlier or later
             // poll now.
             if self.sources.get(&path).is_some_and(|source| source.due == due) {
@@ -118,14 +119,14 @@ fn next_whole_second(due: Moment) -> Moment {
     Moment::from_secs(due.as_secs() + u64::from(begun))
 }
 
-fn poll_interval(quiet: Duration, looks: usize, is_watched: bool) -> Option<Duration> {
+fn poll_interval(quiet: Duration, empty_polls: usize, is_watched: bool) -> Option<Duration> {
     if quiet < HOT_FOR {
         return Some(if is_watched { HOT_AND_WATCHED } else { HOT });
     }
     // About so many polls happened while it was hot; the warm intervals begin behind them.
-    let looks_before =
+    let hot_polls =
         HOT_FOR.as_millis() / if is_watched { HOT_AND_WATCHED } else { HOT }.as_millis();
-    let later = looks.saturating_sub(looks_before as usize);
+    let later = empty_polls.saturating_sub(hot_polls as usize);
     if quiet < WARM_FOR {
         return Some(WARM[later.min(WARM.len() - 1)]);
     }
@@ -145,15 +146,15 @@ mod tests {
 
     /// The seconds at which a source that never grows is polled.
     fn poll_seconds(schedule: &mut Schedule, path: &Path) -> Vec<u64> {
-        let mut looks = Vec::new();
+        let mut polled = Vec::new();
         while let Some(due) = schedule.next_due() {
             if let Some(taken) = schedule.take_due(due) {
                 assert_eq!(taken, path);
-                looks.push(due.as_secs());
+                polled.push(due.as_secs());
                 schedule.note_poll(path, false, due);
             }
         }
-        looks
+        polled
     }
 
     #[test]
@@ -161,10 +162,10 @@ mod tests {
         let path = Path::new("a");
         let mut schedule = Schedule { is_watched: true, ..Schedule::default() };
         schedule.poll_now(path, seconds(0));
-        let looks = poll_seconds(&mut schedule, path);
-        assert_eq!(looks[..16], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32, 40]);
-        assert!(looks.len() < 100, "{} looks", looks.len());
-        assert!(*looks.last().unwrap() >= 30 * 60);
+        let polled = poll_seconds(&mut schedule, path);
+        assert_eq!(polled[..16], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32, 40]);
+        assert!(polled.len() < 100, "{} polls", polled.len());
+        assert!(*polled.last().unwrap() >= 30 * 60);
         assert!(schedule.sources.is_empty());
     }
 

@@ -188,12 +188,12 @@ pub(super) fn collect_content<'a>(
 ) -> Content {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct ClaudePromptOrigin {
+    struct ClaudePictureSource {
         media_type: Option<String>,
     }
     let parts = blocks.into_iter().map(|block| {
         let source = block.source.and_then(|source| serde_json::from_str(source.get()).ok());
-        let source: ClaudePromptOrigin = source.unwrap_or_default();
+        let source: ClaudePictureSource = source.unwrap_or_default();
         ContentPart {
             kind: (*block.kind).to_owned(),
             text: block.text.as_deref().map(str::to_owned),
