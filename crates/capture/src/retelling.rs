@@ -19,7 +19,9 @@ use crate::record::SourceRecord;
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::sink::StoredOriginal;
 use crate::source::Source;
-use crate::tailer::{is_whole_json, parse_record, read_beside, record_at, start_record};
+use crate::tailer::{
+    add_too_long, is_whole_json, parse_record, read_beside, record_at, start_record,
+};
 use crate::thread_state::{ParentLink, ThreadState};
 
 /// Gives the records of one generation of a source to a fresh parser.
@@ -164,8 +166,7 @@ impl<'a> Retelling<'a> {
                 NextRecord::TooLong { offset, length } => {
                     builder.read_at(stream.time_at(offset).unwrap_or(now));
                     let at = record_at(offset, length, self.number);
-                    start_record(&**parser, &mut builder, &at);
-                    builder.unknown_because("", "too long", Some("longer than any record may be"));
+                    add_too_long(&**parser, &mut builder, &at);
                     bytes_read += length;
                     self.offset = offset + length;
                     self.number += 1;

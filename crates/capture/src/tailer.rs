@@ -30,6 +30,10 @@ use crate::sink::Batch;
 use crate::source::Source;
 use crate::stoppable::Stoppable;
 
+/// How a record that is longer than `RECORD_BYTES_MAX` is told.
+const TOO_LONG: &str = "too long";
+const TOO_LONG_REASON: &str = "longer than any record may be";
+
 /// Reads the records of one source and gives them to the agent's parser.
 pub(crate) struct Tailer<'a> {
     source: &'a Source,
@@ -354,14 +358,8 @@ impl<'a> Tailer<'a> {
                 }
                 NextRecord::TooLong { offset, length } => {
                     let before = builder.len();
-                    start_record(
-                        &**parser,
-                        &mut builder,
-                        &record_at(offset, length, checkpoint.records),
-                    );
-                    // The text is empty because the reader never held it. The stored original has
-                    // it all.
-                    builder.unknown_because("", "too long", Some("longer than any record may be"));
+                    let at = record_at(offset, length, checkpoint.records);
+                    add_too_long(&**parser, &mut builder, &at);
                     warnings.push(too_long_warning(source, length));
                     checkpoint.offset = offset + length;
                     checkpoint.records += 1;
@@ -499,7 +497,7 @@ pub(crate) fn parse_record(
     let record = SourceRecord { text: with_whole_pairs(text), ..at };
     start_record(parser, builder, &record);
     if too_long_bytes(line).is_some() {
-        builder.add_unknown(&record, "too long", Some("longer than any record may be"));
+        builder.add_unknown(&record, TOO_LONG, Some(TOO_LONG_REASON));
         return true;
     }
     // A record that no test foresaw must not stop the source: the next pass would meet it again.
@@ -524,6 +522,16 @@ fn amend_torn(torn: Option<TornLine>, builder: &mut EventBuilder<'_>, from: usiz
         builder.add_note(identity, None, "torn", "a line that was cut off has its end".to_owned());
     }
     builder.amend_event(from, torn.event_id);
+}
+
+/// Adds a record that was too long to be held. Its text is empty; the stored original has it all.
+pub(crate) fn add_too_long(
+    parser: &dyn Parser,
+    builder: &mut EventBuilder<'_>,
+    at: &SourceRecord<'_>,
+) {
+    start_record(parser, builder, at);
+    builder.unknown_because("", TOO_LONG, Some(TOO_LONG_REASON));
 }
 
 /// What is told from now on stands in this record.

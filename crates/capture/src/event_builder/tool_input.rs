@@ -56,6 +56,7 @@ pub fn questions(input: &Raw) -> String {
     }
     #[derive(Deserialize)]
     struct QuestionText {
+        #[serde(default)]
         question: String,
     }
     let Ok(QuestionList { questions }) = input.read() else { return String::new() };

@@ -13,7 +13,7 @@ use super::meaning::{Meaning, remembered};
 use super::{ClaudeState, ClaudeTranscript, identity};
 use crate::agent::SourceRole;
 use crate::agent::calls::{Calls, Nothing};
-use crate::event_builder::EventBuilder;
+use crate::event_builder::{EventBuilder, questions};
 use crate::record::{RecordText, SourceRecord};
 use crate::thread_state::SessionSettings;
 
@@ -234,20 +234,4 @@ fn requested(call: &ToolCall, event: EventId) -> ChildRequested {
         context: None,
         shared_prefix_key: None,
     }
-}
-
-/// What a person is asked, a question a line.
-fn questions(input: &Raw) -> String {
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct ClaudeQuestions {
-        questions: Vec<ClaudeQuestion>,
-    }
-    #[derive(Deserialize)]
-    struct ClaudeQuestion {
-        question: String,
-    }
-    let asked: ClaudeQuestions = input.read().unwrap_or_default();
-    let texts: Vec<&str> = asked.questions.iter().map(|asked| asked.question.as_str()).collect();
-    texts.join("\n")
 }

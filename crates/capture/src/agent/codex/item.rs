@@ -11,7 +11,7 @@ use super::rollout::{self, CodexItem, join_texts};
 use super::state::Ran;
 use super::{CodexOutcome, Rollout, Understood};
 use crate::agent::calls::Call;
-use crate::event_builder::{EventBuilder, preview_text};
+use crate::event_builder::{EventBuilder, preview_text, questions};
 use crate::limit::SHOWN_CHARS_MAX;
 
 /// Items that say nothing to people: definitions, and what only the model can read.
@@ -400,23 +400,6 @@ fn process_id(tool: &str, input: &Raw) -> Option<u64> {
     let read = |text: &str| serde_json::from_str::<LooksAfter>(text).ok();
     let within = input.read::<String>().ok();
     within.as_deref().map_or_else(|| read(input.get()), read).map(|it| it.session_id)
-}
-
-/// The questions of a call that asks, one a line.
-fn questions(input: &Raw) -> String {
-    #[derive(Deserialize)]
-    struct CodexQuestions {
-        #[serde(default)]
-        questions: Vec<CodexQuestion>,
-    }
-    #[derive(Deserialize)]
-    struct CodexQuestion {
-        #[serde(default)]
-        question: String,
-    }
-    let asked: Option<CodexQuestions> = input.read().ok();
-    let questions = asked.map(|asked| asked.questions).unwrap_or_default();
-    questions.into_iter().map(|question| question.question).collect::<Vec<_>>().join("\n")
 }
 
 /// The beginning of an output, and what it says of its end.
