@@ -293,6 +293,17 @@ impl Spending {
         facts: &Facts,
         prices: &PriceTable,
     ) {
+        let grouping = self.grouping;
+        let group =
+            |day: Option<Day>, model: Option<&String>, place: Option<&String>| match grouping {
+                Grouping::Daily => day.map(|day| day.to_string()),
+                Grouping::Weekly => day.map(Day::week),
+                Grouping::Monthly => day.map(Day::month),
+                Grouping::Session => Some(session_id.to_string()),
+                Grouping::Model => model.cloned(),
+                Grouping::Agent => Some(provider.to_owned()),
+                Grouping::Project => place.cloned(),
+            };
         for (key, spent) in price_rows(facts.usage(), prices) {
             let UsageKey { quarter, project, cwd, .. } = key;
             let day = (self.day_of)(quarter.begin());
@@ -300,15 +311,8 @@ impl Spending {
                 continue;
             }
             let model = key.model.as_ref().map(|model| prices.model_name(model));
-            let key = match self.grouping {
-                Grouping::Daily => Some(day.to_string()),
-                Grouping::Weekly => Some(day.week()),
-                Grouping::Monthly => Some(day.month()),
-                Grouping::Session => Some(session_id.to_string()),
-                Grouping::Model => model.clone(),
-                Grouping::Agent => Some(provider.to_owned()),
-                Grouping::Project => project.as_ref().or(cwd.as_ref()).cloned(),
-            };
+            let place = project.as_ref().or(cwd.as_ref());
+            let key = group(Some(day), model.as_ref(), place);
             self.add_row(key, provider, model.as_deref(), &spent);
         }
         let about = facts.about();
@@ -316,13 +320,8 @@ impl Spending {
         let is_meant = self.within.takes_row(None, about.project.as_ref(), about.cwd.as_ref());
         if facts.is_untold() && is_meant {
             let model = about.model.as_ref().map(|model| prices.model_name(model));
-            let key = match self.grouping {
-                Grouping::Daily | Grouping::Weekly | Grouping::Monthly => None,
-                Grouping::Session => Some(session_id.to_string()),
-                Grouping::Model => model.clone(),
-                Grouping::Agent => Some(provider.to_owned()),
-                Grouping::Project => about.project.as_ref().or(about.cwd.as_ref()).cloned(),
-            };
+            let place = about.project.as_ref().or(about.cwd.as_ref());
+            let key = group(None, model.as_ref(), place);
             self.add_row(key, provider, model.as_deref(), &Spent::unknown_amount());
         }
     }
