@@ -61,6 +61,9 @@ pub struct HookMap {
     pub user_questions: &'static [&'static str],
     /// Events about one tool that they do not name: the event, the tool, the members of its input.
     pub events_of_one_tool: &'static [(&'static str, &'static str, &'static [&'static str])],
+    /// Tools whose calls have an event of their own, and the event that leaves them to it: a
+    /// refusal there would come before the better answer here. A tool is known by its beginning.
+    pub left_to_others: (&'static str, &'static [&'static str]),
     /// Where the agent looks for hooks.
     pub place: HookPlace,
 }
@@ -197,6 +200,7 @@ impl HookMap {
         answers: &[],
         user_questions: &[],
         events_of_one_tool: &[],
+        left_to_others: ("", &[]),
         place: HookPlace {
             folder: ("", "", ""),
             file: "",

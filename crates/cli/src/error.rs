@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use bus::{BindError, DraftError, RunError, StatsError};
 use daemon::{
-    DeleteError, ExitError, InstanceError, ListingError, RuleStoreError, SettingsError, StartDaemonError,
-    TokenError,
+    DeleteError, ExitError, InstanceError, ListingError, RuleStoreError, SettingsError,
+    StartDaemonError, TokenError,
 };
 use hooks::HookInstallError;
 use ingest::IngestError;

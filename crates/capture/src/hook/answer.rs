@@ -89,7 +89,9 @@ impl AnswerableCall {
         let map = hook_map(provider)?;
         let row = *map.answers.iter().find(|row| row.event == event)?;
         let (tool, input) = map.read_tool(event, payload)?;
-        if map.user_questions.contains(&tool.as_str()) {
+        let (leaving, others) = map.left_to_others;
+        let is_left = event == leaving && others.iter().any(|other| tool.starts_with(other));
+        if is_left || map.user_questions.contains(&tool.as_str()) {
             return None;
         }
         Some(AnswerableCall {

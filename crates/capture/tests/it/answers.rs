@@ -70,6 +70,11 @@ fn cursor_names_no_shell() {
     let call = read("cursor", "beforeShellExecution", &payload).unwrap();
     assert_eq!(call.tool, "Shell");
     assert_eq!(call.input.get(), r#"{"command":"git push"}"#);
+    // What another event answers better is not refused before.
+    let before = json!({ "conversation_id": "c", "tool_name": "Shell", "tool_input": {} });
+    assert!(read("cursor", "preToolUse", &before).is_none());
+    let edit = json!({ "conversation_id": "c", "tool_name": "Write", "tool_input": {} });
+    assert!(read("cursor", "preToolUse", &edit).is_some());
     let mcp = json!({ "conversation_id": "c", "tool_name": "query", "tool_input": r#"{"a":1}"# });
     let call = read("cursor", "beforeMCPExecution", &mcp).unwrap();
     assert_eq!((call.tool.as_str(), call.input.get()), ("query", r#"{"a":1}"#));

@@ -88,9 +88,8 @@ fn find_rule<'a>(rules: &'a [StoredRule], named: &str) -> Result<&'a StoredRule,
     /// A shorter end would name a rule by chance.
     const LETTERS_MIN: usize = 4;
     let wanted = named.to_uppercase();
-    let ends = |rule: &&StoredRule| {
-        named.len() >= LETTERS_MIN && rule.id.to_string().ends_with(&wanted)
-    };
+    let ends =
+        |rule: &&StoredRule| named.len() >= LETTERS_MIN && rule.id.to_string().ends_with(&wanted);
     let found: Vec<&StoredRule> =
         rules.iter().filter(|rule| rule.line == named || ends(rule)).collect();
     match found[..] {

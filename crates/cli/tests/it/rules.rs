@@ -69,10 +69,13 @@ fn every_match_is_recorded() {
             json!([data["verdict"], data["told"], rules])
         })
         .collect();
-    assert_eq!(told, [
-        json!(["block", "deny", ["block shell: rm -rf *", "ask shell: rm *"]]),
-        json!([null, null, ["block shell: git push @dry"]]),
-    ]);
+    assert_eq!(
+        told,
+        [
+            json!(["block", "deny", ["block shell: rm -rf *", "ask shell: rm *"]]),
+            json!([null, null, ["block shell: git push @dry"]]),
+        ]
+    );
 }
 
 #[test]
@@ -92,8 +95,7 @@ fn rules_are_listed_tested_and_removed() {
         match    block shell: rm -rf * — use trash (rule ID) by `rm -fr x`
         verdict  block (rule ID)
         codex    deny
-
-        exit code 1
+        --- exit 1
     "#]]
     .assert_eq(&tested.to_string().replace(id, "ID"));
     let allowed = world.run(&["--json", "rules", "test", "--", "cargo test -p x"]);
@@ -103,16 +105,17 @@ fn rules_are_listed_tested_and_removed() {
     assert_eq!(world.run(&["rules", "remove", id]).code, Some(1));
     assert_eq!(lines(&world.run(&["--json", "rules", "list"])).len(), 1);
     // The record of rules is no session.
-    assert_eq!(lines(&world.run(&["--json", "sessions"]))[0]["items"].as_array().unwrap().len(), 1);
+    let listed = world.run(&["--json", "sessions"]).stdout;
+    assert!(listed.contains("claude:s0") && !listed.contains("user:rules"), "{listed}");
 }
 
 #[test]
 fn line_that_is_no_rule_is_named() {
     let world = with_session();
     expect![[r#"
+        --- stderr
         error: `block shel: rm` is no rule: `shel` is no class (shell, edit, read, web, mcp, task, any) and no tool of a known agent
-
-        exit code 2
+        --- exit 2
     "#]]
     .assert_eq(&world.run(&["rules", "add", "ask shell: git push", "block shel: rm"]).to_string());
     // Of several rules all are added or none.
@@ -156,8 +159,9 @@ fn replay_lists_what_a_rule_would_have_caught() {
     let rule = "block shell: rm -rf *";
     let said = world.run(&["rules", "replay", rule, "--since", "2026-01-01"]);
     expect![[r#"
-        s0 #3  2026-11-16 10:00  claude
-            Bash cd x; rm -fr build
+        s0 #4  2026-11-16 10:00  claude
+            Bash: cd x; rm -fr build
+        --- stderr
         1 of 2 recorded calls
     "#]]
     .assert_eq(&said.to_string());

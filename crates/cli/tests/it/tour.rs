@@ -146,7 +146,8 @@ fn run_on_screen(world: &World, line: &str, columns: u16, until: &str) -> String
     lines.join("\n") + "\n"
 }
 
-/// Replaces what differs from run to run: the present time, process ids and addresses.
+/// Replaces what differs from run to run: the present time, ids of processes and rules, and
+/// addresses.
 fn masked(said: &str, home: &str) -> String {
     let today = Time::from_millis(millis()).to_string();
     let today = &today[..10];
@@ -173,6 +174,10 @@ fn masked(said: &str, home: &str) -> String {
             _ if matches!(before.as_str(), "pid" | "(pid" | "process") => {
                 let rest = bare.trim_start_matches(|letter: char| letter.is_ascii_digit());
                 if rest.len() < bare.len() { format!("4242{rest}") } else { bare.to_owned() }
+            }
+            // The id of a rule.
+            _ if matches!(before.as_str(), "added" | "(rule") => {
+                format!("3f9a2c{}", bare.trim_start_matches(|c: char| c.is_ascii_alphanumeric()))
             }
             _ => masked_address(bare),
         };

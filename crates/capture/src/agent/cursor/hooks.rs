@@ -58,6 +58,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         },
     ],
     user_questions: &[],
+    left_to_others: ("preToolUse", &["Shell", "MCP:"]),
     events_of_one_tool: &[("beforeShellExecution", "Shell", &["command"])],
     place: HookPlace {
         folder: ("", "", ".cursor"),

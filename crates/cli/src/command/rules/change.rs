@@ -124,9 +124,11 @@ fn print(what: &str, rules: &[StoredRule], output: &mut CliOutput) -> Result<(),
     for rule in rules {
         match output.json() {
             true => output.json_line(&RuleShape::new(rule))?,
-            false => {
-                output.line(format!("{what} {}  {}", rule.short_id(), escape_controls(&rule.line)))?
-            }
+            false => output.line(format!(
+                "{what} {}  {}",
+                rule.short_id(),
+                escape_controls(&rule.line)
+            ))?,
         }
     }
     output.flush()

@@ -1,5 +1,6 @@
 //! `hansard rules replay`: what a rule would have caught, before it is switched on.
 
+use capture::call_line;
 use clap::Args;
 use daemon::RuleStore;
 use event::payload::ToolCall;
@@ -115,7 +116,8 @@ fn replay(
         let verdict = rules.judge(&action, event.created_at);
         let Some(found) = verdict.matches.first() else { continue };
         caught += 1;
-        let text = event.text.as_deref().unwrap_or_default();
+        let line = call_line(&call.tool, &call.input);
+        let text = event.text.as_deref().unwrap_or(&line);
         if output.json() {
             output.json_line(&CaughtShape {
                 session_id: session.id.as_str(),

@@ -186,11 +186,7 @@ fn shape<'a>(verdict: &'a Verdict, agents: Vec<AgentShape>) -> VerdictShape<'a> 
     }
 }
 
-fn print(
-    verdict: &Verdict,
-    agents: &[AgentShape],
-    output: &mut CliOutput,
-) -> Result<(), CliError> {
+fn print(verdict: &Verdict, agents: &[AgentShape], output: &mut CliOutput) -> Result<(), CliError> {
     for line in verdict.explain().lines() {
         output.line(escape_controls(line))?;
     }
