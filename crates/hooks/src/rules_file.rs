@@ -91,7 +91,7 @@ impl RulesFile {
             return fs::remove_file(self.mark());
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        OpenOptions::new().write(true).create(true).mode(0o600).open(self.mark()).map(drop)
+        OpenOptions::new().append(true).create(true).mode(0o600).open(self.mark()).map(drop)
     }
 
     /// A file of its own, so that it can be seen when the rules cannot.
