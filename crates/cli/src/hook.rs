@@ -29,6 +29,7 @@ use rustix::io::Errno;
 use wire::hook::{hook_socket, send_message};
 
 use self::gate::Gate;
+use crate::output::answer_agent;
 use crate::world;
 
 /// Bytes of a payload that are parsed. The rest of a longer one is read and dropped, so that the
@@ -216,7 +217,9 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     let now = world::now();
     let gate = Gate::judge(agent, event, payload, folder, now);
     // Before anything that may take longer: the agent reads it when this process ends.
-    print_answer(gate.line);
+    if let Some(line) = gate.line {
+        answer_agent(&line);
+    }
     // The name makes the call unique: ids of events derive from it, also when it is delivered
     // twice.
     let name = HookMessage::name_for(now, world::random_bytes());
@@ -235,14 +238,6 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     match send_message(&socket, &message, left) {
         true => HookResult::Accepted,
         false => HookResult::NotAccepted(Box::new(message)),
-    }
-}
-
-/// Prints the answer in one write, so that an agent that ends the hook has all of it or nothing.
-fn print_answer(line: Option<String>) {
-    if let Some(line) = line {
-        // An agent that has closed its end does not wait for an answer.
-        let _ = rustix::io::write(io::stdout(), format!("{line}\n").as_bytes());
     }
 }
 

@@ -58,6 +58,13 @@ pub(crate) enum Style {
 /// The time between two progress lines.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
+/// Prints the answer of a hook in one write, so that an agent that ends the hook has all of it or
+/// nothing.
+pub(crate) fn answer_agent(line: &str) {
+    // An agent that has closed its end does not wait for an answer.
+    let _ = rustix::io::write(io::stdout(), format!("{line}\n").as_bytes());
+}
+
 /// Whether a person sees what is printed.
 pub(crate) fn is_on_terminal() -> bool {
     io::stdout().is_terminal()
