@@ -26,7 +26,7 @@ use event::payload::{
 use event::{HookFact, HookMessage, Kind, Raw, SignalKind, Time};
 use serde::{Deserialize, Serialize};
 
-pub use answer::{AnswerForm, AnswerMoment, AnswerRow, AnswerableCall, HookAnswer};
+pub use answer::{AnswerForm, AnswerMoment, AnswerRow, AnswerableCall, CalledTool, HookAnswer};
 pub use ingest_hook::{HookOnlyEvent, hook_only_events};
 pub use memory::HookMemory;
 pub use payload::Payload;
@@ -57,10 +57,15 @@ pub struct HookMap {
     pub hook_only: &'static [Kind],
     /// The events that may be answered. Every other call is told nothing.
     pub answers: &'static [AnswerRow],
+    /// The agent tells nothing when it asks its user because a hook wanted it to, so the answer of
+    /// our own hook is the sign of it.
+    pub asks_untold: bool,
     /// The tools that ask the user a question. They are never answered by a rule.
     pub user_questions: &'static [&'static str],
     /// Events about one tool that they do not name: the event, the tool, the members of its input.
     pub events_of_one_tool: &'static [(&'static str, &'static str, &'static [&'static str])],
+    /// The event that names a tool of an MCP server as if it were the agent's own.
+    pub bare_mcp_event: Option<&'static str>,
     /// Tools whose calls have an event of their own, and the event that leaves them to it: a
     /// refusal there would come before the better answer here. A tool is known by its beginning.
     pub left_to_others: (&'static str, &'static [&'static str]),
@@ -198,8 +203,10 @@ impl HookMap {
         rows: &[],
         hook_only: &[],
         answers: &[],
+        asks_untold: false,
         user_questions: &[],
         events_of_one_tool: &[],
+        bare_mcp_event: None,
         left_to_others: ("", &[]),
         place: HookPlace {
             folder: ("", "", ""),

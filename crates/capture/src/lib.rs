@@ -67,7 +67,7 @@ pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
 pub use event_builder::{ChildCall, EventBuilder, argument, call_line, preview_text, questions};
 pub use hook::{
-    AnswerForm, AnswerMoment, AnswerRow, AnswerableCall, HookAnswer, HookForm, HookMap,
+    AnswerForm, AnswerMoment, AnswerRow, AnswerableCall, CalledTool, HookAnswer, HookForm, HookMap,
     HookMeaning, HookMemory, HookOnlyEvent, HookPlace, HookRow, Payload, Subagent,
     has_hook_only_facts, hook_only_events, read_hook,
 };

@@ -226,7 +226,7 @@ fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Hook
     let Some(mut message) = read_hook(agent, event, payload, name, now) else {
         return HookResult::Irrelevant;
     };
-    message.facts.extend(gate.fact);
+    message.facts.extend(gate.facts);
     let socket = hook_socket(folder);
     // A daemon removes its socket when it ends. What is stored instead may not name the process.
     if !socket.exists() {

@@ -68,6 +68,7 @@ impl<'a> RuleStore<'a> {
         origin: Option<&str>,
         host: &Host,
     ) -> Result<Vec<StoredRule>, RuleStoreError> {
+        self.check_settings()?;
         let (known, _) = self.read()?;
         let mut stored: Vec<StoredRule> = Vec::new();
         let mut batch = Batch::observed();
@@ -93,6 +94,7 @@ impl<'a> RuleStore<'a> {
 
     /// Removes rules.
     pub fn remove(&self, removed: &[StoredRule], host: &Host) -> Result<(), RuleStoreError> {
+        self.check_settings()?;
         let drafts = removed.iter().map(|rule| {
             let now = host.now();
             let removed = RuleRemoved { rule_id: rule.id.to_string() };
@@ -109,22 +111,27 @@ impl<'a> RuleStore<'a> {
             let path = file.path().display().to_string();
             RuleStoreError::Compile { path, source }
         };
-        file.set_fail_closed(Settings::load(folder)?.rules.fail_closed).map_err(failed)?;
+        let is_fail_closed = Settings::load(folder)?.rules.fail_closed;
         for _ in 0..COMPILES_MAX {
             let (rules, position) = self.read()?;
             let compiled = compile(&rules, position);
             match file.read() {
-                Ok(None) if position == 0 => return Ok(()),
+                // Hooks that refuse what they cannot judge need a file, also without a rule.
+                Ok(None) if position == 0 && !is_fail_closed => {
+                    return file.set_fail_closed(false).map_err(failed);
+                }
                 // The same bytes, not only the same position: another version of this program
                 // may have compiled them.
-                Ok(Some(there)) if there == compiled => return Ok(()),
+                Ok(Some(there)) if there == compiled => {
+                    return file.set_fail_closed(is_fail_closed).map_err(failed);
+                }
                 _ => {}
             }
             // Another process may add a rule now, and its file may be in place before this one.
             // So what was written is compared with the journal once more.
             file.replace(&compiled).map_err(failed)?;
         }
-        Ok(())
+        Err(failed(io::Error::other("other processes change the rules all the time")))
     }
 
     /// Why hooks do not have the rules of the journal; `None` if they do.
@@ -141,6 +148,15 @@ impl<'a> RuleStore<'a> {
             Err(error) => Some(error.to_string()),
         };
         Ok(problem)
+    }
+
+    /// Before anything is recorded: with settings that cannot be read, the change could not be
+    /// handed to hooks.
+    fn check_settings(&self) -> Result<(), RuleStoreError> {
+        if let Some(folder) = self.journal.dir() {
+            Settings::load(folder)?;
+        }
+        Ok(())
     }
 
     fn file(&self) -> Option<RulesFile> {
@@ -173,20 +189,13 @@ impl StoredRule {
         let rule = added.rule.parse();
         StoredRule { id, line: added.rule, rule, origin: added.origin, added_at }
     }
-
-    /// The end of the id, which lists print: rules that were added together begin alike.
-    pub fn short_id(&self) -> String {
-        const LETTERS: usize = 6;
-        let id = self.id.to_string().to_lowercase();
-        id[id.len() - LETTERS..].to_owned()
-    }
 }
 
 fn compile(rules: &[StoredRule], position: u64) -> CompiledRules {
     let mut set = RuleSet::new();
     for stored in rules {
         if let Ok(rule) = &stored.rule {
-            set.push(stored.short_id(), Origin::User, rule.clone())
+            set.push(stored.id.to_string(), Origin::User, rule.clone())
                 .expect("only rules of a hub are refused");
         }
     }

@@ -157,11 +157,46 @@ impl ToolInput {
     pub fn deed(&self, tool: &str) -> Deed {
         let deed = Deed::of_tool(tool);
         // One tool that does several things says which in `command`.
+        let lower = tool.to_ascii_lowercase();
+        let is_editor = lower.contains("editor") || lower.contains("str_replace");
         match self.find_text(&["command"]).as_deref() {
+            // Another tool ignores the field, whatever stands in it.
+            _ if !is_editor => deed,
             Some("view") if deed == Deed::Edit => Deed::Read,
             Some("create" | "write") if deed == Deed::Edit => Deed::Create,
             _ => deed,
         }
+    }
+
+    /// The texts of all fields that may hold a command, if there are several, or several fields
+    /// whose names differ only in case: which of them the agent reads is not known then.
+    pub fn rival_commands(&self) -> Vec<String> {
+        let ToolInput::Members(members) = self else { return Vec::new() };
+        let is_command =
+            |name: &str| COMMAND_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let values = members.iter().filter(|(name, _)| is_command(name));
+        let texts: Vec<Vec<String>> = values.map(|(_, value)| list_texts(value)).collect();
+        let named: Vec<Vec<String>> = texts.into_iter().filter(|texts| !texts.is_empty()).collect();
+        if named.len() < 2 { Vec::new() } else { named.concat() }
+    }
+
+    /// Whether two fields have names that differ only in case.
+    pub fn has_rival_names(&self) -> bool {
+        let ToolInput::Members(members) = self else { return false };
+        let mut names: Vec<String> =
+            members.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.sort_unstable();
+        names.windows(2).any(|pair| pair[0] == pair[1])
+    }
+
+    /// Whether the call asks for more rights than its tool has: to run outside the sandbox.
+    pub fn leaves_sandbox(&self) -> bool {
+        let ToolInput::Members(members) = self else { return false };
+        members.iter().any(|(name, value)| match name.as_str() {
+            "dangerouslyDisableSandbox" | "with_escalated_permissions" => value.get() == "true",
+            "sandbox_permissions" => value.text().is_some_and(|text| text != "use_default"),
+            _ => false,
+        })
     }
 
     /// The text of the first of these fields that is there, its name in any case.

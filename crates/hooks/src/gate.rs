@@ -8,7 +8,7 @@
 
 use capture::{AnswerMoment, AnswerableCall, HookAnswer};
 use event::Time;
-use event::payload::{MatchedRule, RuleMatched};
+use event::payload::{ApprovalRequested, MatchedRule, RuleMatched};
 use rules::{Action, CompiledRules, RuleMatch, Severity, Verdict};
 
 /// Where a call is made.
@@ -22,10 +22,13 @@ pub struct CallPlace<'a> {
 /// What comes of a tool call that rules are about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GateOutcome {
+    pub answer: Option<HookAnswer>,
     /// The line for the agent; `None` if it is told nothing.
     pub line: Option<String>,
-    /// What is recorded; `None` if an earlier call of a hook has told the same.
+    /// What is recorded; `None` where the call was recorded before it ran.
     pub matched: Option<RuleMatched>,
+    /// The approval that the agent now asks for, where only this answer tells of it.
+    pub asked: Option<ApprovalRequested>,
 }
 
 /// Judges a tool call; `None` if no rule matches.
@@ -62,15 +65,22 @@ pub fn judge_call(
         AnswerMoment::After => false,
     };
     let answer = told.as_ref().map(|(answer, _)| *answer);
+    let asked =
+        (call.is_ask_untold && answer == Some(HookAnswer::Ask)).then(|| ApprovalRequested {
+            tool: call.tool.clone(),
+            input: Some(call.input.clone()),
+            call_id: call.call_id.clone(),
+            ..ApprovalRequested::default()
+        });
     let matched = is_recorded.then(|| record(&verdict, call, answer));
-    Some(GateOutcome { line: told.map(|(_, line)| line), matched })
+    Some(GateOutcome { answer, line: told.map(|(_, line)| line), matched, asked })
 }
 
 /// The line that refuses a call because the rules cannot be read.
 pub fn refuse_unjudged(call: &AnswerableCall) -> Option<String> {
     let text = "The user's rules cannot be read, and until then no tool may run. Tell the user: \
                 `hansard rules list` says what is wrong.";
-    // What was made is made, and what the user is asked about is decided by the user.
+    // Only a call that has not run can be refused, and an open question stays with the user.
     (call.row.moment == AnswerMoment::Before).then(|| call.line(HookAnswer::Deny, text)).flatten()
 }
 

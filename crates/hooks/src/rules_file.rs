@@ -43,7 +43,7 @@ impl RulesFile {
         self.folder.join("compiled")
     }
 
-    /// Reads the rules; `None` if there never were any.
+    /// Reads the rules; `None` if there is no file.
     pub fn read(&self) -> Result<Option<CompiledRules>, RulesFileError> {
         let path = self.path();
         let unreadable = |source| RulesFileError::Unreadable { path: path.clone(), source };
@@ -88,7 +88,11 @@ impl RulesFile {
             return Ok(());
         }
         if !is_fail_closed {
-            return fs::remove_file(self.mark());
+            return match fs::remove_file(self.mark()) {
+                // Another process was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            };
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         OpenOptions::new().append(true).create(true).mode(0o600).open(self.mark()).map(drop)

@@ -48,6 +48,8 @@ pub(crate) struct Inspection {
     pub servers: Vec<ServerReading>,
     pub arguments: Vec<(String, String)>,
     pub hosts: Vec<String>,
+    /// Why no allow rule can hold, beside what the command says.
+    pub obstacles: Vec<String>,
 }
 
 pub(crate) struct File {
@@ -96,8 +98,31 @@ impl Inspection {
             true => Vec::new(),
             false => server::arguments(action.input),
         };
-        Inspection { class, raw_texts, command, files: files.collect(), servers, arguments, hosts }
+        let obstacles = obstacles(&input, &hosts);
+        let files = files.collect();
+        Inspection { class, raw_texts, command, files, servers, arguments, hosts, obstacles }
     }
+}
+
+/// What the input leaves open, or asks for beyond its tool.
+fn obstacles(input: &ToolInput, hosts: &[String]) -> Vec<String> {
+    // A blank or a tab ends the address here, and may be dropped by the program that opens it.
+    let is_unclear = |text: &String| {
+        let address = text.trim();
+        address.contains("://")
+            && address.chars().any(|c| c.is_control() || c.is_whitespace() || "\"'<>\\".contains(c))
+    };
+    let found = [
+        (input.has_rival_names(), "two fields have the same name but for its case"),
+        (!input.rival_commands().is_empty(), "several fields name a command"),
+        (input.leaves_sandbox(), "it wants to leave the sandbox"),
+        (hosts.len() >= HOSTS_MAX, "it names too many hosts"),
+        (
+            !hosts.is_empty() && input.address_texts().iter().any(is_unclear),
+            "an address is not plain",
+        ),
+    ];
+    found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, why)| why.to_owned()).collect()
 }
 
 /// The command line of a call. A tool that is not known and takes a command is taken for a shell.
@@ -108,6 +133,12 @@ fn command_of(input: &ToolInput, deed: Deed) -> Option<CommandLine> {
     // A tool that is not known may take any text, so only a field for commands counts.
     if deed == Deed::Other && matches!(input, ToolInput::Text(_)) {
         return None;
+    }
+    let rivals = input.rival_commands();
+    if !rivals.is_empty() {
+        let mut line = CommandLine::default();
+        rivals.iter().for_each(|text| line.append(CommandLine::of_text(text)));
+        return Some(line);
     }
     Some(match input.command()? {
         CommandInput::Text(text) => CommandLine::of_text(&text),

@@ -141,7 +141,7 @@ impl<'i> Allowance<'i> {
         if self.rules.is_empty() {
             return Vec::new();
         }
-        let mut refusals = Vec::new();
+        let mut refusals = self.inspection.obstacles.clone();
         if let Some(command) = &self.inspection.command {
             refusals.extend(command.obstacles.iter().cloned());
         }

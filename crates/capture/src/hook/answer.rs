@@ -16,6 +16,9 @@ use super::{HookMap, Payload, hook_map};
 /// is longer than 10,000; the rest is cut, at the end.
 const TEXT_CHARS_MAX: usize = 9_000;
 
+/// What stands before the name of a tool of an MCP server, without the server.
+const MCP: &str = "MCP:";
+
 /// What an agent is told about a tool call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum HookAnswer {
@@ -75,6 +78,8 @@ pub enum AnswerForm {
 #[derive(Clone, Debug)]
 pub struct AnswerableCall {
     pub row: AnswerRow,
+    /// Nothing but our own answer tells that the agent asks its user because of it.
+    pub is_ask_untold: bool,
     pub session: String,
     pub tool: String,
     pub input: Raw,
@@ -96,6 +101,7 @@ impl AnswerableCall {
         }
         Some(AnswerableCall {
             row,
+            is_ask_untold: map.asks_untold,
             session: payload.find_text(map.session).unwrap_or_default(),
             tool,
             input,
@@ -187,8 +193,32 @@ impl HookMap {
             }
             None => {
                 let tool = payload.find_text(self.tool).filter(|tool| !tool.is_empty())?;
+                // Elsewhere the agent writes the name of such a tool so.
+                let is_bare = self.bare_mcp_event == Some(event) && !tool.starts_with(MCP);
+                let tool = if is_bare { format!("{MCP}{tool}") } else { tool };
                 Some((tool, payload.find_json(self.input).unwrap_or_default()))
             }
+        }
+    }
+}
+
+/// What sort of tool a call is of, as far as events differ by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CalledTool {
+    Shell,
+    Mcp,
+    Other,
+}
+
+impl HookMap {
+    /// Whether a call of such a tool fires this event.
+    pub fn is_fired_for(&self, event: &str, tool: CalledTool) -> bool {
+        let is_of_shell = self.events_of_one_tool.iter().any(|(of_one, ..)| *of_one == event);
+        let is_of_mcp = self.bare_mcp_event == Some(event);
+        match tool {
+            CalledTool::Shell => !is_of_mcp && self.left_to_others.0 != event,
+            CalledTool::Mcp => !is_of_shell && self.left_to_others.0 != event,
+            CalledTool::Other => !is_of_shell && !is_of_mcp,
         }
     }
 }

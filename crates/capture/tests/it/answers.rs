@@ -77,7 +77,9 @@ fn cursor_names_no_shell() {
     assert!(read("cursor", "preToolUse", &edit).is_some());
     let mcp = json!({ "conversation_id": "c", "tool_name": "query", "tool_input": r#"{"a":1}"# });
     let call = read("cursor", "beforeMCPExecution", &mcp).unwrap();
-    assert_eq!((call.tool.as_str(), call.input.get()), ("query", r#"{"a":1}"#));
+    // Not to be taken for a tool of Cursor with the same name.
+    assert_eq!((call.tool.as_str(), call.input.get()), ("MCP:query", r#"{"a":1}"#));
+    assert_eq!(call.line(HookAnswer::Allow, ""), None);
 }
 
 proptest! {

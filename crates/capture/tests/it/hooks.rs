@@ -688,3 +688,20 @@ fn match_of_a_rule_is_recorded_for_every_agent() {
         assert_eq!(kinds, [Kind::RuleMatched], "{}", agent.provider());
     }
 }
+
+#[test]
+fn question_of_a_rule_is_asked_until_the_call_is_over() {
+    let call = json!({"session_id": "s", "tool_name": "run_shell_command",
+        "tool_input": {"command": "touch x"}, "hook_event_name": "PreToolUse"});
+    let mut memory = HookMemory::default();
+    let kinds_of = |message: HookMessage, memory: &mut HookMemory| -> Vec<Kind> {
+        hook_only_events(&message, memory).into_iter().map(|told| told.kind).collect()
+    };
+    let mut asked = read("qwen", "PreToolUse", &call).unwrap();
+    let request = r#"{"tool":"run_shell_command","input":{"command":"touch x"}}"#;
+    let data = Raw::parse(request).unwrap();
+    asked.facts.push(HookFact { kind: Kind::ApprovalRequested, data });
+    assert_eq!(kinds_of(asked, &mut memory), [Kind::ApprovalRequested]);
+    let over = read_at("qwen", "PostToolUse", &call.to_string(), 1, Time::from_millis(NOW));
+    assert_eq!(kinds_of(over.unwrap(), &mut memory), [Kind::ApprovalResolved]);
+}

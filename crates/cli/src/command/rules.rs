@@ -72,7 +72,7 @@ impl<'a> RuleShape<'a> {
         let rule = stored.rule.as_ref();
         RuleShape {
             id: stored.id.to_string(),
-            short_id: stored.short_id(),
+            short_id: short_id(&stored.id.to_string()),
             rule: &stored.line,
             severity: rule.ok().map(|rule| rule.severity().as_str()),
             tool: rule.ok().map(|rule| rule.tool().to_string()),
@@ -81,6 +81,13 @@ impl<'a> RuleShape<'a> {
             problem: rule.err().map(ToString::to_string),
         }
     }
+}
+
+/// The end of a rule's id, which lists print: rules that were added together begin alike.
+fn short_id(id: &str) -> String {
+    const LETTERS: usize = 6;
+    let begin = id.len().saturating_sub(LETTERS);
+    id.get(begin..).unwrap_or(id).to_lowercase()
 }
 
 /// The rule that an argument names: the end of its id, as lists print it, or its whole line.

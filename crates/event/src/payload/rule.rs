@@ -16,7 +16,7 @@ impl_payload! {
 pub struct RuleAdded {
     /// The line as the user wrote it.
     pub rule: String,
-    /// Where it was taken from, for instance the settings of an agent; absent if the user wrote it.
+    /// The file that it was imported from; absent if the user wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }

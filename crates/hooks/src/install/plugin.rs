@@ -12,41 +12,35 @@ import { spawn } from "node:child_process"
 
 // Calls that wait for the one before. With more, what is told is dropped: OpenCode never waits.
 const WAITING_MAX = 1000
-// How long a tool waits for the answer of a rule. Without one it runs as if there were no rules.
-const ANSWER_MS = 1000
+// How long a hook may take. A tool then runs as if there were no rules.
+const HOOK_MS = 1000
 const waiting = []
 let isBusy = false
 
-// Runs the command for an event; resolves to what it printed, whatever happens.
+// Runs the command for an event; resolves to its answer, or to nothing whatever happens.
 const run = (event, payload) =>
   new Promise((resolve) => {
     let printed = ""
     try {
       const stdio = ["pipe", "pipe", "ignore"]
       const child = spawn("/bin/sh", ["-c", `${COMMAND} ${event}`], { stdio })
-      child.on("error", () => resolve(""))
-      child.on("close", () => resolve(printed))
+      const end = () => {
+        clearTimeout(late)
+        resolve(answer(printed))
+      }
+      const late = setTimeout(() => {
+        child.kill("SIGKILL")
+        end()
+      }, HOOK_MS)
+      child.on("error", end)
+      child.on("close", end)
       child.stdout.on("data", (piece) => (printed += piece))
       child.stdin.on("error", () => {})
-      child.stdin.end(payload)
+      child.stdin.end(JSON.stringify(payload))
     } catch {
-      resolve("")
+      resolve(undefined)
     }
   })
-
-const next = async () => {
-  const call = waiting.shift()
-  isBusy = call !== undefined
-  if (!isBusy) return
-  call.take(answer(await run(call.event, call.payload)))
-  next()
-}
-
-const tell = (event, payload, take = () => {}) => {
-  if (!EVENTS.includes(event) || waiting.length >= WAITING_MAX) return
-  waiting.push({ event, payload: JSON.stringify(payload), take })
-  if (!isBusy) next()
-}
 
 const answer = (printed) => {
   try {
@@ -56,13 +50,32 @@ const answer = (printed) => {
   }
 }
 
+const next = async () => {
+  const call = waiting.shift()
+  isBusy = call !== undefined
+  if (!isBusy) return
+  const said = await run(call.event, call.payload)
+  try {
+    await call.take(said)
+  } catch {
+    // The user is asked as ever.
+  }
+  next()
+}
+
+const tell = (event, payload, take = () => {}) => {
+  if (!EVENTS.includes(event) || waiting.length >= WAITING_MAX) return
+  waiting.push({ event, payload, take })
+  if (!isBusy) next()
+}
+
 export const Hansard = async ({ client, directory }) => {
   // Answers a request for permission as a rule says. Without a rule the user is asked as ever.
-  const reply = ({ sessionID, id }) => (said) => {
+  const reply = (asked) => async (said) => {
     const response = { allow: "once", deny: "reject" }[said?.answer]
     if (response === undefined) return
-    const path = { id: sessionID, permissionID: id }
-    client.postSessionIdPermissionsPermissionId({ path, body: { response } }).catch(() => {})
+    const path = { id: asked.sessionID, permissionID: asked.id }
+    await client.postSessionIdPermissionsPermissionId({ path, body: { response } })
   }
   return {
     event: async ({ event }) => {
@@ -73,9 +86,7 @@ export const Hansard = async ({ client, directory }) => {
     "tool.execute.before": async (input, output) => {
       const event = "tool.execute.before"
       if (!EVENTS.includes(event)) return
-      const late = new Promise((resolve) => setTimeout(resolve, ANSWER_MS, "").unref?.())
-      const payload = JSON.stringify({ directory, input, output })
-      const said = answer(await Promise.race([run(event, payload), late]))
+      const said = await run(event, { directory, input, output })
       if (said?.answer === "deny") throw new Error(said.reason)
     },
   }

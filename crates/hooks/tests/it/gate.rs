@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use capture::{AGENTS, AnswerRow, AnswerableCall};
+use capture::{AGENTS, AnswerRow, AnswerableCall, HookAnswer};
 use event::payload::RuleMatched;
 use event::{Raw, Time};
 use expect_test::expect;
@@ -13,6 +13,7 @@ use serde_json::json;
 fn call(row: AnswerRow, command: &str) -> AnswerableCall {
     AnswerableCall {
         row,
+        is_ask_untold: false,
         session: "s".to_owned(),
         // Every agent's shell is known by this name, too.
         tool: "Bash".to_owned(),
@@ -46,14 +47,8 @@ fn every_agent_is_told_what_it_takes() {
         for severity in ["block", "ask", "warn", "allow"] {
             let outcome = judge(agent, row, &format!("{severity} shell: touch *"), "touch x");
             let outcome = outcome.unwrap();
-            let told = outcome.matched.as_ref().and_then(|matched| matched.told.clone());
-            let said = match (&outcome.line, told) {
-                (None, None) => "-".to_owned(),
-                (Some(_), Some(told)) => told,
-                // It was recorded before the call.
-                (Some(line), None) if line.contains("ontext") => "note".to_owned(),
-                other => panic!("{agent} {} {severity}: {other:?}", row.event),
-            };
+            assert_eq!(outcome.line.is_some(), outcome.answer.is_some());
+            let said = outcome.answer.map_or("-", HookAnswer::as_str);
             write!(table, " {severity}={said:<5}").unwrap();
         }
         table.truncate(table.trim_end().len());
@@ -66,7 +61,7 @@ fn every_agent_is_told_what_it_takes() {
         codex    PermissionRequest    block=deny  ask=-     warn=-     allow=allow
         copilot  preToolUse           block=deny  ask=ask   warn=-     allow=allow
         cursor   beforeShellExecution block=deny  ask=ask   warn=-     allow=allow
-        cursor   beforeMCPExecution   block=deny  ask=ask   warn=-     allow=allow
+        cursor   beforeMCPExecution   block=deny  ask=ask   warn=-     allow=-
         cursor   preToolUse           block=deny  ask=deny  warn=-     allow=-
         cursor   postToolUse          block=-     ask=-     warn=note  allow=-
         gemini   BeforeTool           block=deny  ask=deny  warn=note  allow=-
@@ -90,7 +85,9 @@ fn rule_that_does_not_match_is_silent() {
 #[test]
 fn rule_on_trial_is_recorded_and_not_told() {
     let outcome = judge("claude", row("claude", "PreToolUse"), "block shell: rm * @dry", "rm x");
-    let GateOutcome { line, matched: Some(matched) } = outcome.unwrap() else { panic!("recorded") };
+    let GateOutcome { line, matched: Some(matched), .. } = outcome.unwrap() else {
+        panic!("recorded")
+    };
     assert_eq!((line, matched.verdict, matched.told), (None, None, None));
     assert!(matched.rules[0].is_dry);
 }
@@ -110,6 +107,20 @@ fn agent_that_cannot_ask_is_refused() {
     let outcome = judge("gemini", row("gemini", "BeforeTool"), "ask shell: git push", "git push");
     let line = outcome.unwrap().line.unwrap();
     assert!(line.contains("wants a person to decide"), "{line}");
+}
+
+#[test]
+fn untold_question_is_told_by_its_answer() {
+    let asks = AnswerableCall { is_ask_untold: true, ..call(row("qwen", "PreToolUse"), "touch x") };
+    let asked_by = |rules: &str| {
+        let (rules, _) = RuleSet::parse(rules);
+        let rules = CompiledRules::compile(&rules, 1);
+        let now = Time::from_millis(0);
+        judge_call("qwen", &asks, &rules, CallPlace::default(), now).unwrap().asked
+    };
+    let asked = asked_by("ask shell: touch *").unwrap();
+    assert_eq!((asked.tool.as_str(), asked.input.unwrap()), ("Bash", asks.input.clone()));
+    assert_eq!(asked_by("block shell: touch *"), None);
 }
 
 #[test]

@@ -17,6 +17,7 @@ const replies = []
 let answered = () => {}
 const client = {
   postSessionIdPermissionsPermissionId: async ({ path, body }) => {
+    if (path.permissionID === "per_0") throw new Error("the request is gone")
     replies.push(`${path.id} ${path.permissionID} ${body.response}`)
     answered()
   },
@@ -34,6 +35,14 @@ const before = async (command) => {
 console.log(await before("rm -rf /"))
 console.log(await before("ls"))
 console.log(await before("prints no answer"))
+// What cannot be written as JSON is not asked about, and runs.
+const cyclic = {}
+cyclic.self = cyclic
+await plugin["tool.execute.before"]({ tool: "bash" }, { args: cyclic })
+// An event without the usual fields, and a client that fails, hold up nothing.
+await plugin.event({ event: { type: "permission.asked" } })
+const failing = { id: "per_0", sessionID: "ses_1", metadata: { command: "rm -rf /" } }
+await plugin.event({ event: { type: "permission.asked", properties: failing } })
 const asked = (id, command) => {
   const properties = { id, sessionID: "ses_1", permission: "bash", metadata: { command } }
   return plugin.event({ event: { type: "permission.asked", properties } })

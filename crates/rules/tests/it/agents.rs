@@ -177,11 +177,44 @@ fn hosts_are_compared() {
     ] {
         check(rule, "WebFetch", json!({"url": url, "prompt": "what is it"}), expected);
     }
+    // Some programs drop the tab and open another host.
+    let tabbed = json!({"url": "https://docs.rs\t.evil.example/"});
+    check("allow web: docs.rs", "WebFetch", tabbed, "none");
     let prompt = json!({"prompt": "Compare https://docs.rs/a and https://evil.example/b"});
     check("block web: evil.example", "web_fetch", prompt.clone(), "block");
     check("allow web: docs.rs", "web_fetch", prompt, "none");
     check("block web: *", "WebSearch", json!({"query": "x"}), "block");
     check("allow web: docs.rs", "WebSearch", json!({"query": "docs.rs"}), "none");
+}
+
+#[test]
+fn field_beside_the_command_hides_nothing() {
+    for input in [
+        json!({"command": "ls", "cmd": "rm -rf x"}),
+        json!({"Command": "ls", "command": "rm -rf x"}),
+        json!({"command": "rm -rf x", "COMMAND": "ls"}),
+        json!({"script": "ls", "commands": ["ls", "rm -rf x"]}),
+    ] {
+        check("block shell: rm -rf *", "Bash", input.clone(), "block");
+        check("allow shell: ls", "Bash", input.clone(), "none");
+        check("allow shell: rm *", "Bash", input, "none");
+    }
+    let edit = json!({"file_path": "/home/dev/a", "command": "view"});
+    check("block edit: **", "Edit", edit.clone(), "block");
+    check("allow read: **", "Edit", edit, "none");
+}
+
+#[test]
+fn leaving_the_sandbox_is_not_allowed() {
+    for input in [
+        json!({"command": "cargo test", "dangerouslyDisableSandbox": true}),
+        json!({"command": "cargo test", "sandbox_permissions": "require_escalated"}),
+        json!({"command": "cargo test", "with_escalated_permissions": true}),
+    ] {
+        check("allow shell: cargo test *", "Bash", input, "none");
+    }
+    let inside = json!({"command": "cargo test", "dangerouslyDisableSandbox": false});
+    check("allow shell: cargo test *", "Bash", inside, "allow");
 }
 
 #[test]

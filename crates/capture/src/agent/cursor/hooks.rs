@@ -39,10 +39,11 @@ pub(super) static HOOKS: HookMap = HookMap {
             takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
         },
         AnswerRow {
+            // It does not name the server, so what is allowed there cannot be told.
             event: "beforeMCPExecution",
             moment: AnswerMoment::Before,
             form: AnswerForm::Permission,
-            takes: &[HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow],
+            takes: &[HookAnswer::Deny, HookAnswer::Ask],
         },
         AnswerRow {
             event: "preToolUse",
@@ -58,6 +59,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         },
     ],
     user_questions: &[],
+    bare_mcp_event: Some("beforeMCPExecution"),
     left_to_others: ("preToolUse", &["Shell", "MCP:"]),
     events_of_one_tool: &[("beforeShellExecution", "Shell", &["command"])],
     place: HookPlace {

@@ -4,6 +4,7 @@
 //! calls are made up for hooks, and prompts come again, empty, after each round of calls. No record
 //! tells the end of a turn.
 
+use event::payload::Outcome;
 use event::{Kind, SignalKind};
 
 use crate::hook::{
@@ -23,6 +24,8 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PermissionRequest", when: &[], meaning: HookMeaning::Approval },
         // It comes after the decision; the records tell that when the call is done.
         HookRow { event: "PreToolUse", when: &[], meaning: HookMeaning::ToolStarted },
+        // The call whose start a rule asked about is over.
+        HookRow { event: "PostToolUse", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
         HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
         HookRow {
             event: "StopFailure",
@@ -58,6 +61,8 @@ pub(super) static HOOKS: HookMap = HookMap {
             takes: &[HookAnswer::Deny, HookAnswer::Allow],
         },
     ],
+    // It asks in its own dialog then, and fires no `PermissionRequest`.
+    asks_untold: true,
     user_questions: &["ask_user_question"],
     place: HookPlace {
         folder: ("QWEN_HOME", ".qwen", ""),

@@ -8,7 +8,7 @@ use clap::Args;
 use daemon::{RuleStore, StoredRule};
 use rules::{Rule, RuleSet};
 
-use super::{RuleShape, find_rule};
+use super::{RuleShape, find_rule, short_id};
 use crate::command::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, escape_controls};
@@ -126,7 +126,7 @@ fn print(what: &str, rules: &[StoredRule], output: &mut CliOutput) -> Result<(),
             true => output.json_line(&RuleShape::new(rule))?,
             false => output.line(format!(
                 "{what} {}  {}",
-                rule.short_id(),
+                short_id(&rule.id.to_string()),
                 escape_controls(&rule.line)
             ))?,
         }

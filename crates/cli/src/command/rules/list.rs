@@ -3,7 +3,7 @@
 use clap::Args;
 use daemon::RuleStore;
 
-use super::{RuleShape, warn_of_problem};
+use super::{RuleShape, short_id, warn_of_problem};
 use crate::command::{CommandResult, Completion, Global};
 use crate::output::{CliOutput, escape_controls};
 use crate::world;
@@ -28,7 +28,7 @@ impl ListArgs {
                 Some(origin) => format!("  (from {origin})"),
                 None => String::new(),
             };
-            let line = format!("{}  {}{origin}", stored.short_id(), stored.line);
+            let line = format!("{}  {}{origin}", short_id(&stored.id.to_string()), stored.line);
             output.line(escape_controls(&line))?;
             if let Err(error) = &stored.rule {
                 output.line(format!("        decides nothing: {error}"))?;

@@ -1,10 +1,13 @@
 //! `hansard rules replay`: what a rule would have caught, before it is switched on.
 
+use std::path::Path;
+
 use capture::call_line;
 use clap::Args;
 use daemon::RuleStore;
 use event::payload::ToolCall;
 use event::{Kind, Time};
+use ingest::ProjectAround;
 use journal::{Journal, SessionFilter, SessionInfo};
 use rules::{Action, CompiledRules, Origin, Rule, RuleSet};
 use serde::Serialize;
@@ -94,6 +97,8 @@ fn replay(
     output: &mut CliOutput,
 ) -> Result<(u64, u64), CliError> {
     let (mut calls, mut caught) = (0, 0);
+    let around = session.cwd.as_deref().map(ProjectAround::find).unwrap_or_default();
+    let home = world::home_folder().ok();
     let id = world::short_id(journal, &session.id)?;
     for event in journal.own_events(&session.id, &[Kind::ToolCall])? {
         if event.created_at < since {
@@ -105,9 +110,9 @@ fn replay(
             agent: &session.provider,
             session: session.provider_session_id.as_deref().unwrap_or_default(),
             project: session.project.as_deref(),
-            project_root: None,
+            project_root: around.root.as_deref(),
             cwd: session.cwd.as_deref(),
-            home: None,
+            home: home.as_deref().and_then(Path::to_str),
             tool: &call.tool,
             server: None,
             input: &call.input,

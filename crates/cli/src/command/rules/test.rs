@@ -1,6 +1,6 @@
 //! `hansard rules test`: what the rules say about a call, without any agent.
 
-use capture::{AGENTS, AnswerMoment, AnswerableCall, HookAnswer};
+use capture::{AGENTS, AnswerableCall, CalledTool, HookAnswer};
 use clap::Args;
 use daemon::RuleStore;
 use event::{Raw, Time};
@@ -10,7 +10,7 @@ use rules::{Action, CompiledRules, Severity, Verdict};
 use serde::Serialize;
 use serde_json::json;
 
-use super::warn_of_problem;
+use super::{short_id, warn_of_problem};
 use crate::command::{CommandResult, Completion, Global};
 use crate::error::CliError;
 use crate::output::{CliOutput, escape_controls};
@@ -94,15 +94,18 @@ impl TestArgs {
         let place = CallPlace { project, project_root, home };
         let call = TestedCall { tool: &tool, input: &input, cwd: cwd.as_deref(), place, now };
         let agents = self.agents(&rules, call);
+        let is_told = agents.iter().any(|agent| matches!(agent.told, "deny" | "ask"));
+        let is_held_up =
+            is_told || matches!(verdict.decision, Some(Severity::Block | Severity::Ask));
         match output.json() {
             true => output.json_line(&shape(&verdict, agents))?,
             false => print(&verdict, &agents, output)?,
         }
         output.flush()?;
         warn_of_problem(RuleStore::new(&journal), &journal, output)?;
-        match verdict.decision {
-            Some(Severity::Block | Severity::Ask) => Ok(Completion::Negative),
-            Some(Severity::Warn | Severity::Allow) | None => Ok(Completion::Success),
+        match is_held_up {
+            true => Ok(Completion::Negative),
+            false => Ok(Completion::Success),
         }
     }
 
@@ -147,24 +150,35 @@ struct TestedCall<'a> {
 }
 
 impl TestedCall<'_> {
-    /// What an agent would be told before the call; `None` for one whose hooks take no answer.
+    /// What an agent would be told about the call, by the first of its events that has an answer;
+    /// `None` for one whose hooks take none.
     fn told_to(self, agent: &'static str, rules: &CompiledRules) -> Option<AgentShape> {
         let map = AGENTS.iter().find(|known| known.provider() == agent)?.hook_map()?;
-        let row = *map.answers.iter().find(|row| row.moment == AnswerMoment::Before)?;
-        let call = AnswerableCall {
-            row,
-            session: String::new(),
-            tool: self.tool.to_owned(),
-            input: self.input.clone(),
-            call_id: None,
-            cwd: self.cwd.map(str::to_owned),
-        };
-        let outcome = judge_call(agent, &call, rules, self.place, self.now);
-        let told = outcome.as_ref().and_then(|outcome| outcome.matched.as_ref()?.told.as_deref());
-        let words = [HookAnswer::Deny, HookAnswer::Ask, HookAnswer::Allow, HookAnswer::Note];
-        let words = words.map(HookAnswer::as_str);
-        let told = words.into_iter().find(|word| Some(*word) == told).unwrap_or("nothing");
-        Some(AgentShape { agent, answer: outcome.and_then(|outcome| outcome.line), told })
+        let rows = map.answers.iter().filter(|row| map.is_fired_for(row.event, self.kind()));
+        let answers = rows.map(|row| {
+            let call = AnswerableCall {
+                row: *row,
+                is_ask_untold: map.asks_untold,
+                session: String::new(),
+                tool: self.tool.to_owned(),
+                input: self.input.clone(),
+                call_id: None,
+                cwd: self.cwd.map(str::to_owned),
+            };
+            judge_call(agent, &call, rules, self.place, self.now)
+        });
+        let answer = answers.flatten().find(|outcome| outcome.line.is_some());
+        let told = answer.as_ref().and_then(|outcome| outcome.answer);
+        let told = told.map_or("nothing", HookAnswer::as_str);
+        Some(AgentShape { agent, answer: answer.and_then(|outcome| outcome.line), told })
+    }
+
+    fn kind(self) -> CalledTool {
+        match self.tool {
+            "Bash" => CalledTool::Shell,
+            tool if tool.starts_with("mcp__") || tool.starts_with("MCP:") => CalledTool::Mcp,
+            _ => CalledTool::Other,
+        }
     }
 }
 
@@ -187,7 +201,12 @@ fn shape<'a>(verdict: &'a Verdict, agents: Vec<AgentShape>) -> VerdictShape<'a> 
 }
 
 fn print(verdict: &Verdict, agents: &[AgentShape], output: &mut CliOutput) -> Result<(), CliError> {
-    for line in verdict.explain().lines() {
+    let mut text = verdict.explain();
+    for found in &verdict.matches {
+        // As `rules list` prints it.
+        text = text.replace(&found.id, &short_id(&found.id));
+    }
+    for line in text.lines() {
         output.line(escape_controls(line))?;
     }
     for AgentShape { agent, told, .. } in agents {
