@@ -1,4 +1,4 @@
-//! Text committed by mistake: notes to oneself, and paths of one machine.
+//! Text committed by mistake: notes to oneself, paths of one machine, and marks of a merge.
 
 use crate::finding::{Finding, assert_none, lines};
 use crate::tree::{File, files};
@@ -19,6 +19,20 @@ fn markers(file: &File) -> Vec<Finding> {
         let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
         for word in words.filter(|word| MARKERS.contains(word)) {
             let why = format!("`{word}` is a plan: do it, or leave it out");
+            findings.push(Finding::at(&file.path, number, why));
+        }
+    }
+    findings
+}
+
+/// The marks that git leaves where two changes meet. In two halves, as above.
+const MERGE_MARKS: &[&str] = &[concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
+
+fn merge_marks(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(file.text.lines()) {
+        if MERGE_MARKS.iter().any(|mark| line.starts_with(mark)) {
+            let why = "a mark of a merge: decide which of the two texts holds";
             findings.push(Finding::at(&file.path, number, why));
         }
     }
@@ -62,6 +76,14 @@ fn is_path_character(c: char) -> bool {
 #[test]
 fn nothing_is_put_off() {
     assert_none(&files().iter().flat_map(markers).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_merge_is_left_undecided() {
+    let marked = |text: &str| merge_marks(&File { path: "a.md".to_owned(), text: text.to_owned() });
+    assert_eq!(marked("a\n=======\nb\n").len(), 0);
+    assert_eq!(marked(&format!("a\n{}HEAD\nb\n{}main\n", MERGE_MARKS[0], MERGE_MARKS[1])).len(), 2);
+    assert_none(&files().iter().flat_map(merge_marks).collect::<Vec<_>>());
 }
 
 #[test]
