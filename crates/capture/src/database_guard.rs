@@ -118,7 +118,7 @@ impl DatabaseGuard {
     }
 }
 
-/// One look at databases: under which guard, who may end it, and when.
+/// One look at databases: under which guard, what may end it, and when.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     pub guard: &'a DatabaseGuard,

@@ -1,4 +1,4 @@
-//! Tells when a look at this machine may show something new: a process has ended, or a file of an
+//! Tells when a look at this machine may show a change: a process has ended, or a file of an
 //! agent's registry or locks has come, gone or changed.
 //!
 //! What is watched are the processes and folders that looks have asked for. The kernel tells of them
@@ -70,7 +70,7 @@ impl HostWatch {
         self.0.add_folder(folder, news);
     }
 
-    /// Something that a look has asked for cannot be watched.
+    /// A thing that a look has asked for cannot be watched.
     pub(crate) fn note_unwatched(&self) {
         self.0.note_unwatched();
     }

@@ -18,11 +18,11 @@ const UNCOVERED_LISTED_MAX: usize = 10;
 pub(crate) struct Allowance<'i> {
     inspection: &'i Inspection,
     units: Vec<Unit>,
-    /// Rules that cover something, with the first thing that they cover.
+    /// Rules that cover a part, with the first one that they cover.
     rules: Vec<(RuleEntry, String)>,
 }
 
-/// Something that has to be covered.
+/// A part that has to be covered.
 struct Unit {
     text: String,
     /// How many arguments rules name; for what is no command 0 is enough.

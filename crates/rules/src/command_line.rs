@@ -123,7 +123,7 @@ struct Reader {
     texts: usize,
     text_bytes: usize,
     searched_bytes: usize,
-    /// Whether something was left out, so that the whole text has to be searched.
+    /// Whether a part was left out, so that the whole text has to be searched.
     gave_up: bool,
     argument_bytes: usize,
 }

@@ -18,7 +18,7 @@ pub(crate) enum GlobToken {
 const TEXT_CHARS_MAX: usize = 1 << 16;
 
 /// Tokens of two patterns that are compared with each other. Longer ones are taken to overlap,
-/// because only rules that stop something ask.
+/// because only restricting rules ask.
 const OVERLAP_TOKENS_MAX: usize = 1 << 10;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

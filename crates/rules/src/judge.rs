@@ -139,7 +139,7 @@ fn is_in_scope(rule: &Rule, action: &Action<'_>, now: Time) -> bool {
         && is_for(&rule.sessions, Some(action.session), Case::Exact)
 }
 
-/// The first part that a rule that stops something matches, and whether it was found by a search
+/// The first part that a restricting rule matches, and whether it was found by a search
 /// of the text.
 fn find_match(rule: &Rule, inspection: &Inspection, text: &str) -> Option<(String, bool)> {
     let exceptions = rule.exceptions.as_slice();

@@ -4,7 +4,7 @@
 //! [`CompiledRules`] the form that a hook loads in microseconds, and [`CompiledRules::judge`] says
 //! what they decide about an [`Action`]: a [`Verdict`] with everything that led to it.
 //!
-//! Rules that stop something (block, ask, warn) look through everything that shells and agents
+//! Restricting rules (block, ask, warn) look through everything that shells and agents
 //! offer to write a command in another way, and search the text where they cannot judge. Rules
 //! that allow something take everything as it is written, have to cover every part, and never hold
 //! for what cannot be judged. The strongest rule wins.

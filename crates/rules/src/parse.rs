@@ -35,7 +35,7 @@ pub enum BadRule {
     MisplacedTag(String),
     #[error("the value of `@{0}` is missing or not understood")]
     BadTag(String),
-    #[error("a rule that allows something names its tool; `any` would allow too much")]
+    #[error("an allow rule names its tool; `any` would allow too much")]
     AllowsAnything,
     #[error("`@{0}` cannot stand in a rule of this severity")]
     TagOfOtherSeverity(String),

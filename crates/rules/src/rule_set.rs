@@ -5,7 +5,7 @@ use std::fmt;
 use crate::parse::BadRule;
 use crate::rule::{Rule, Severity};
 
-/// Who wrote a rule.
+/// The author of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// The user of this machine.
@@ -22,9 +22,9 @@ pub struct RuleEntry {
     pub rule: Rule,
 }
 
-/// A rule of a hub would allow something.
+/// A rule of a hub would allow a call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the rule `{id}` comes from a hub and would allow something; only the user can")]
+#[error("the rule `{id}` comes from a hub and would allow a call; only the user can")]
 pub struct HubAllows {
     pub id: String,
 }
@@ -70,7 +70,7 @@ impl RuleSet {
         (rules, errors)
     }
 
-    /// Adds a rule. One of a hub that would allow something is refused.
+    /// Adds a rule. One of a hub that would allow a call is refused.
     pub fn push(
         &mut self,
         id: impl Into<String>,

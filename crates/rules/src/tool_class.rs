@@ -66,8 +66,8 @@ impl fmt::Display for ToolClass {
 
 /// What stands before the colon of a rule: a class, or a tool by the name that an agent gives it.
 ///
-/// A rule that stops something holds for the whole class of a named tool, so that the name of one
-/// agent's tool leaves no gap for another agent. A rule that allows something holds for tools of
+/// A restricting rule holds for the whole class of a named tool, so that the name of one
+/// agent's tool leaves no gap for another agent. An allow rule holds for tools of
 /// that name only.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolName {

@@ -1,4 +1,4 @@
-//! Who receives what, and that no client waits for another.
+//! Which client receives which message, and that no client waits for another.
 
 use std::io::Write;
 use std::net::Shutdown;

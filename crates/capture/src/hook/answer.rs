@@ -28,7 +28,7 @@ pub enum HookAnswer {
     Ask,
     /// The call is made, and the agent does not ask.
     Allow,
-    /// The call goes its usual way, and the model learns something beside it.
+    /// The call goes its usual way, and the model reads a note beside it.
     Note,
 }
 

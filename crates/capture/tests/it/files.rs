@@ -398,7 +398,7 @@ fn a_parent_that_went_on_stays_the_parent() {
     let mut world = World::new();
     world.write("parent.jsonl", prompt("one"));
     world.write_later("fork.jsonl", "parent.jsonl", prompt("one") + &prompt("two"));
-    // Brought from elsewhere with its time; then somebody goes on in the parent.
+    // Brought from elsewhere with its time; then the user goes on in the parent.
     let fork = fs::File::options().append(true).open(world.path("fork.jsonl")).unwrap();
     fork.set_modified(UNIX_EPOCH + Duration::from_secs(1_600_000_000)).unwrap();
     world.append("parent.jsonl", &prompt("three"));
@@ -513,7 +513,7 @@ impl Sink for Failing {
 
     fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         let Some(puts_left) = self.puts_left.checked_sub(1) else {
-            // Whoever comes after it finds what it took.
+            // The next reader finds what it took.
             self.memory.settle()?;
             return Err(SinkError("full".into()));
         };

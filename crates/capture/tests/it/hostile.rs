@@ -132,7 +132,7 @@ fn damage(line: &str, at: prop::sample::Index, piece: &str) -> Vec<u8> {
 fn recorded(provider: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for text in recordings(provider) {
-        // Long ones are long in places that nobody reads.
+        // Long ones are long in places that no adapter reads.
         lines.extend(text.lines().filter(|line| line.len() < 20_000).map(str::to_owned));
     }
     lines.sort_unstable();

@@ -605,7 +605,7 @@ fn named_parent_beats_shared_beginning() {
     let [one, two, three, four] = ["1", "2", "3", "4"].map(thread);
     let wanted = [(&*four, &*three), (&*two, &*one)];
     check(agent("codex"), &files, &[&[0, 1], &[1, 0]], &wanted);
-    // One that names nobody may be a fork of the same.
+    // One that names no parent may be a fork of the same.
     let named = r#","forkedFrom":{"sessionId":"parent","messageUuid":"u-two"}"#;
     let files = [
         transcript("parent", Some(0), &["one", "two", "three"], ""),

@@ -1,4 +1,4 @@
-//! A new agent is one file and one row: here is one that nobody wrote, and nothing else knows it.
+//! A new agent is one file and one row: here is one that no vendor wrote, and nothing else knows it.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Sources that were damaged: whatever stands in them, nothing is lost and nobody falls over.
+//! Sources that were damaged: whatever stands in them, nothing is lost and no parser fails.
 
 use capture::Agent;
 

@@ -21,7 +21,7 @@ pub(crate) struct Memory {
     pub sightings: u64,
     /// Where each session has which fact.
     facts: HashMap<(SessionId, [u8; 10]), u64>,
-    /// Who told an event first.
+    /// The source that told an event first.
     tellers: HashMap<EventId, (SessionId, u64)>,
     /// What was put since the last time that everything was durable: it cannot be found.
     unsettled: HashSet<(SessionId, u64)>,

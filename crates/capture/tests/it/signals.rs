@@ -75,7 +75,7 @@ impl World {
         self.read_while(minute, false)
     }
 
-    /// The same while somebody runs the session, or nobody does.
+    /// The same while a process runs the session, or none does.
     fn read_while(&mut self, minute: i64, runs: bool) -> u64 {
         self.with_pump(minute, |pump, sink, summary| {
             pump.ingest_all(sink, &mut |_| {}).unwrap();
@@ -232,7 +232,7 @@ fn growth_after_silence_is_one_new_epoch_as_in_the_file() {
 fn a_stop_ends_session_and_epoch_once() {
     let mut world = World::new();
     world.ask(0, true);
-    // Nobody has read the session yet: it is read because of the sign.
+    // The session was not read yet: it is read because of the signal.
     let path = world.path();
     let stop = HookMessage { at: at(1), transcript: Some(path.clone()), ..stop_message() };
     assert_eq!(world.apply(&stop, 1), SignalOutcome::Done);

@@ -21,7 +21,7 @@ use crate::world;
 /// How long history is waited for. A longer one is read on beside the open page.
 const HISTORY_WITHIN: Duration = Duration::from_secs(20);
 
-/// How often it is looked how far something is.
+/// How often the progress is looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Prints what there is, with progress before it.

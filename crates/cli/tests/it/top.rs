@@ -268,7 +268,7 @@ fn wide_screen_shows_details_beside_list() {
     assert_eq!(terminal.with(&["hansard"]).lines().count(), 6);
 }
 
-/// A session that waits to be allowed something, beside the others.
+/// A session that waits for an approval, beside the others.
 fn needy(id: &str) -> World {
     let world = filled();
     let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "rm -rf build"}});

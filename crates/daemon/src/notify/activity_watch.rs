@@ -14,7 +14,7 @@ pub(super) struct ActivityWatch {
 }
 
 impl ActivityWatch {
-    /// The activities, if a rule may say something else of them than at the last look: the board has
+    /// The activities, if a rule may say another thing of them than at the last look: the board has
     /// changed, or a session waits for the user, for longer and longer.
     pub(super) fn look(&mut self, board: &Board) -> Option<&[SessionActivity]> {
         let statuses = board.statuses_since(&mut self.seen);

@@ -15,7 +15,7 @@ use crate::api::{ListingError, budget_uses_of, own_prices_path};
 /// their saved state at each look.
 const FACTS_HELD: usize = 256;
 
-/// Adds up the budgets when something was recorded since the last look.
+/// Adds up the budgets when an event was recorded since the last look.
 pub(super) struct BudgetWatch {
     facts: ViewCache<Facts>,
     last: Option<Look>,

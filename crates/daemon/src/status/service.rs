@@ -54,7 +54,7 @@ pub(crate) struct StatusService {
     waker: SubscriptionWaker,
     /// Tells when a probe may differ; absent where the system does not tell that.
     host_watch: Option<Arc<HostWatch>>,
-    /// It has told something that no probe has taken into account.
+    /// It has told of a change that no probe has taken into account.
     has_host_news: AtomicBool,
 }
 
@@ -302,7 +302,7 @@ impl StatusService {
         may_run || shown.scan.is_due(starts, processes.scan_took())
     }
 
-    /// Whether the kernel has told something that no probe has taken into account.
+    /// Whether the kernel has told of a change that no probe has taken into account.
     fn has_host_news(&self) -> bool {
         self.has_host_news.load(Ordering::Acquire)
     }
@@ -355,7 +355,7 @@ impl StatusService {
         }
         let is_told = self.host_watch.as_ref().is_some_and(|watch| watch.is_complete());
         let has_changed = changed.as_ref().is_none_or(|changed| !changed.is_empty());
-        // Something that has just happened may not be over: it is probed once more.
+        // What has just happened may not be over: it is probed once more.
         shown.is_in_motion = !is_told
             || has_news
             || has_changed

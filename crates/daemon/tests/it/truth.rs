@@ -49,7 +49,7 @@ const FILES_SAY_NOTHING: &[(&str, State)] = &[
     ("gemini", State::Approval),
     ("opencode", State::Approval),
     ("qwen", State::Approval),
-    // Nobody writes that a process has ended, or was killed.
+    // No file says that a process has ended, or was killed.
     ("claude", State::Exited),
     ("codex", State::Exited),
     ("copilot", State::Exited),
@@ -89,7 +89,7 @@ struct Row {
     right: usize,
     late: usize,
     wrong: Vec<String>,
-    /// What was said where nobody could know.
+    /// What was said where no evidence was.
     unknowable: BTreeMap<&'static str, usize>,
 }
 

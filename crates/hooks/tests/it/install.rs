@@ -211,7 +211,7 @@ fn other_peoples_hooks_stay_before_ours_and_changes_to_ours_stay() {
     let file: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(file["hooks"]["Stop"][0]["hooks"][0]["command"], "say done");
     assert_eq!(file["hooks"]["Stop"].as_array().unwrap().len(), 2);
-    // Somebody wants another timeout, and another program stands beside ours in its group.
+    // The user wants another timeout, and another program stands beside ours in its group.
     let ours = "'/opt/hansard/bin/hansard' hook claude Stop\",";
     let text = text.replace(ours, &format!("{ours}\n \"mine\": 1, "));
     let text = text.replace("605", "30");

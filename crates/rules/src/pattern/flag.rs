@@ -1,7 +1,7 @@
 //! Flags of commands: `-rf` is a set of letters, `--force` a name.
 //!
-//! A rule that stops something finds a flag in every spelling: in another order, in pieces, with
-//! its long name, cut short, with a value attached. A rule that allows something takes it only as
+//! A restricting rule finds a flag in every spelling: in another order, in pieces, with
+//! its long name, cut short, with a value attached. An allow rule takes it only as
 //! it is written.
 
 use crate::expand::Arg;

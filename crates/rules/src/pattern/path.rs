@@ -94,7 +94,7 @@ impl PathPattern {
         self.names.iter().rev().find_map(literal).map(|name| name.to_lowercase())
     }
 
-    /// Whether a rule that stops something means this path, whichever folder its author had in
+    /// Whether a restricting rule means this path, whichever folder its author had in
     /// mind.
     pub(crate) fn matches(&self, path: &ResolvedPath) -> bool {
         let paths: &[&Option<Vec<String>>] = match self.base {

@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
         note(&mut self.script.hazards, what);
     }
 
-    /// Reads something one level deeper; at the limit the rest of the text is given up.
+    /// Reads a part one level deeper; at the limit the rest of the text is given up.
     pub(super) fn deeper<T: Default>(&mut self, read: impl FnOnce(&mut Parser<'t>) -> T) -> T {
         if self.depth >= DEPTH_MAX {
             self.doubt("it is nested too deep");

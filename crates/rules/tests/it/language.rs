@@ -74,10 +74,7 @@ fn bad_lines_say_what_is_wrong() {
         ("block shell: a @dry b", "error: `@dry` stands in the middle; tags end the line"),
         ("block shell: a @until:soon", "error: the value of `@until` is missing or not understood"),
         ("block shell: a @until:", "error: the value of `@until` is missing or not understood"),
-        (
-            "allow any: a",
-            "error: a rule that allows something names its tool; `any` would allow too much",
-        ),
+        ("allow any: a", "error: an allow rule names its tool; `any` would allow too much"),
         ("block any: *", "error: the pattern is empty"),
         ("allow shell: a @dry", "error: `@dry` cannot stand in a rule of this severity"),
         (

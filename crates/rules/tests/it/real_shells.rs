@@ -24,7 +24,7 @@ const COMMAND_END: u8 = 0x02;
 /// that a shell starts no process for it.
 const PRINT: &str = "w() { printf '%s\\1' \"$@\"; printf '\\2'; }\nset -f\n";
 
-/// Characters that mean something to a shell, and some that do not.
+/// Characters with a meaning to a shell, and some that do not.
 fn character() -> impl Strategy<Value = char> {
     prop::sample::select(
         "abz09_-+=.,:/@%^~#!*?[]{}é本\"'\\$`;&|<>() \t\n".chars().collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! Whom a rule is for, and until when.
+//! Which sessions a rule is for, and until when.
 
 use event::{Raw, Time};
 use rules::{Action, Severity, Verdict};

@@ -12,7 +12,7 @@ const STATE_BYTES_MAX: usize = 4 * 1024;
 /// Before everything: whatever was written was written just now.
 pub(super) const AT_ONCE: Time = Time::EPOCH;
 
-/// Long after everything: nobody will write any more.
+/// Long after everything: no agent will write any more.
 pub(super) fn much_later() -> Time {
     Time::from_millis(10_000_000_000_000)
 }
@@ -112,7 +112,7 @@ impl Sink for Taken {
     fn put_batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         let known = self.source(&batch.source)?;
         assert_eq!(known, batch.from, "who moves a source knows where it was");
-        // Whoever reads on after a parser has failed has found something all the same.
+        // A reader that goes on after a parser has failed has found events all the same.
         let has_failed = |draft: &Draft| draft.data.get().contains("the parser failed");
         assert_eq!(batch.drafts.iter().find(|draft| has_failed(draft)), None);
         self.drafts.extend(batch.drafts);

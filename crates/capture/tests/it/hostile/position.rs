@@ -1,4 +1,4 @@
-//! Bytes as how far a source was read, from a journal that somebody else has written to.
+//! Bytes as how far a source was read, from a journal that another program has written to.
 
 use super::home::{AT_ONCE, Taken, much_later};
 use super::transcript::FORMS;

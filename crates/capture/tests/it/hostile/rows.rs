@@ -1,7 +1,7 @@
 //! Bytes as rows of an agent's database.
 //!
 //! A line is a row as recordings have them: `{"table": …, "row": {column: value}}`. What is none
-//! is passed over: somebody who writes a database writes rows.
+//! is passed over: an agent that writes a database writes rows.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ fn insert(database: &Connection, line: &str) -> Option<usize> {
     let (table, columns) = TABLES.iter().find(|(name, _)| **name == *table)?;
     database.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {table} ({columns})")).ok()?;
     let mut row = member("row")?.members()?;
-    // A column that nobody asks for is none.
+    // A column that no query asks for is none.
     row.retain(|(name, _)| columns.split([' ', ',']).any(|column| column == name));
     let names: Vec<&str> = row.iter().map(|(name, _)| &**name).collect();
     let marks = vec!["?"; names.len()].join(",");

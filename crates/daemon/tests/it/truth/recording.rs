@@ -42,7 +42,7 @@ struct Played {
     events: Vec<(Time, Event)>,
 }
 
-/// Something that happened to a file of the agent.
+/// A change of a file of the agent.
 #[derive(Deserialize)]
 struct FileChange {
     t: f64,

@@ -1,4 +1,4 @@
-//! What really was, as whoever drove the agent wrote it down.
+//! What really was, as the script that drove the agent wrote it down.
 
 use std::fs;
 use std::path::Path;
@@ -135,7 +135,7 @@ fn moments(lines: &[Value], requests: &[f64]) -> Vec<Moment> {
         let next = lines.get(number + 1).map_or(from + EXIT_SECS, at);
         let (state, end) = match what(line) {
             "state" => match line["state"].as_str().unwrap() {
-                // Whoever did not see the dialog it waited for only supposes one.
+                // A script that did not see the dialog it waited for only supposes one.
                 "waiting_approval" if was_missed(&lines[..number]) => continue,
                 "waiting_approval" => (State::Approval, next),
                 "waiting_answer" => (State::Question, next),
@@ -145,7 +145,7 @@ fn moments(lines: &[Value], requests: &[f64]) -> Vec<Moment> {
                     continue;
                 }
                 "compacting" => {
-                    // Whoever drives the agent only knows that it was asked for.
+                    // The script that drives the agent only knows that it was asked for.
                     let asked =
                         requests.iter().find(|request| (from - 1.0..next).contains(*request));
                     moments.extend(asked.map(|asked| moment(State::Compacting, *asked, *asked)));
