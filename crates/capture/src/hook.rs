@@ -66,7 +66,7 @@ pub struct HookMap {
     pub events_of_one_tool: &'static [(&'static str, &'static str, &'static [&'static str])],
     /// The event that names a tool of an MCP server as if it were the agent's own.
     pub bare_mcp_event: Option<&'static str>,
-    /// Tools whose calls have an event of their own, and the event that leaves them to it: a
+    /// Tools that have an event of their own for calls, and the event that leaves them to it: a
     /// refusal there would come before the better answer here. A tool is known by its beginning.
     pub left_to_others: (&'static str, &'static [&'static str]),
     /// Where the agent looks for hooks.

@@ -260,7 +260,7 @@ fn name_process(message: HookMessage) -> HookMessage {
     HookMessage { process, ..message }
 }
 
-/// Reads something on a thread of its own, which ends with the process if the read hangs; `None` if
+/// Makes a read on a thread of its own, which ends with the process if the read hangs; `None` if
 /// it takes too long.
 fn read_within<T: Send + 'static>(
     limit: Duration,

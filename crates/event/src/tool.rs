@@ -169,7 +169,7 @@ impl ToolInput {
     }
 
     /// The texts of all fields that may hold a command, if there are several, or several fields
-    /// whose names differ only in case: which of them the agent reads is not known then.
+    /// with names that differ only in case: which of them the agent reads is not known then.
     pub fn rival_commands(&self) -> Vec<String> {
         let ToolInput::Members(members) = self else { return Vec::new() };
         let is_command =

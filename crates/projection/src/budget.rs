@@ -99,7 +99,7 @@ pub struct BudgetAccount<'a> {
     day: Day,
     day_of: DayOf,
     projects: Spending,
-    /// Who spent most on the day, in all and by project.
+    /// The largest spenders of the day, in all and by project.
     most: BTreeMap<Option<String>, (Cost, SessionId)>,
     sessions: Vec<BudgetUse>,
 }

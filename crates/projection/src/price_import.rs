@@ -1,6 +1,6 @@
 //! Reads price tables of other projects: LiteLLM's, and the one of models.dev.
 //!
-//! Taken are the models of those who make them. A host that resells a model has another price for
+//! Taken are the models under the names of their makers. A host that resells a model has another price for
 //! it, and the record of an agent does not say which host was paid.
 
 use std::collections::BTreeMap;

@@ -56,7 +56,7 @@ fn decode(text: &str, octal_digits: usize) -> String {
     decoded
 }
 
-/// The character whose number the text begins with, and what follows. The bytes of a character
+/// The character that the number at the beginning of the text stands for, and what follows. The bytes of a character
 /// that is written byte by byte become characters of their own.
 fn number(text: &str, radix: u32, digits_max: usize) -> (char, &str) {
     let digits = text.chars().take(digits_max).take_while(|c| c.is_digit(radix)).count();

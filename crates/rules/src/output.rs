@@ -15,7 +15,7 @@ use crate::shell::{Command, Redirect, Script};
 /// How many commands are followed through pipes.
 const PIPE_DEPTH_MAX: usize = 8;
 
-/// Commands whose output is put together. That of more commands is not known.
+/// Commands of which the output is put together. That of more commands is not known.
 const COMMANDS_MAX: usize = 64;
 
 pub(crate) fn output_of_script(script: &Script, variables: &Variables) -> Option<String> {

@@ -25,7 +25,7 @@ pub(crate) struct Wrapper {
     pub names: &'static str,
     /// The words that follow the name, options left out.
     pub subcommand: &'static [&'static str],
-    /// Options whose value is a word of its own.
+    /// Options that have their value in a word of its own.
     pub values: &'static str,
     /// Operands in front of the command.
     pub operands: usize,
@@ -203,7 +203,7 @@ pub(crate) const INTERPRETERS: &[(&str, &str)] = &[
     ("awk gawk mawk nawk", ""),
 ];
 
-/// Variables whose value other programs run as a command.
+/// Variables with a value that other programs run as a command.
 pub(crate) const COMMAND_VARIABLES: &str = "GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_PAGER GIT_EDITOR \
     GIT_SEQUENCE_EDITOR PAGER MANPAGER EDITOR VISUAL BROWSER LESSOPEN LESSCLOSE PROMPT_COMMAND \
     RSYNC_RSH RUSTC_WRAPPER";

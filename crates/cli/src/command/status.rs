@@ -47,7 +47,7 @@ const TITLE_CHARS_MAX: usize = 60;
 /// Show what each session is doing, and which ones need you.
 #[derive(Args)]
 pub(crate) struct StatusArgs {
-    /// Keep running, and print again when something changes
+    /// Keep running, and print again after each change
     #[arg(long)]
     watch: bool,
     /// All sessions, also old ones and those that have exited

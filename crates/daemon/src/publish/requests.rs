@@ -174,7 +174,7 @@ fn read_names(folder: &Path) -> io::Result<VecDeque<String>> {
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
-/// Returns the first line of an agent's file: who asked for what. The prompt is the sender's, so it
+/// Returns the first line of an agent's file: the sender and the wish. The prompt is the sender's, so it
 /// is not stored.
 fn request_line(request: &Message) -> Message {
     let mut draft = Draft::new("cortex", "request");

@@ -28,7 +28,7 @@ fn without_spool() -> TempDir {
     dir
 }
 
-/// A journal's folder whose spool has so many messages and takes no more.
+/// A journal's folder with so many messages in its spool that it takes no more.
 fn with_full_spool(messages: i64) -> TempDir {
     let dir = TempDir::new().unwrap();
     let undelivered = Undelivered::in_journal(dir.path());

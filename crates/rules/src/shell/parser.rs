@@ -47,7 +47,7 @@ pub(super) struct Parser<'t> {
     pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) script: Script,
-    /// Here-documents whose bodies begin after the next line end.
+    /// Here-documents that have their bodies after the next line end.
     pub(super) pending: Vec<PendingHeredoc>,
     /// Bytes that may still be searched for the ends of arithmetic.
     search_bytes: usize,

@@ -22,7 +22,7 @@ pub(crate) struct Command {
     pub assignments: Vec<Assignment>,
     pub words: Vec<Word>,
     pub redirects: Vec<Redirect>,
-    /// The commands of the same list whose output this one reads through a pipe.
+    /// The commands of the same list that this one reads from through a pipe.
     pub piped_from: Option<Range<usize>>,
 }
 

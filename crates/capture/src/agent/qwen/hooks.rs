@@ -24,7 +24,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PermissionRequest", when: &[], meaning: HookMeaning::Approval },
         // It comes after the decision; the records tell that when the call is done.
         HookRow { event: "PreToolUse", when: &[], meaning: HookMeaning::ToolStarted },
-        // The call whose start a rule asked about is over.
+        // A call that a rule asked about is over.
         HookRow { event: "PostToolUse", when: &[], meaning: HookMeaning::ToolResult(Outcome::Ok) },
         HookRow { event: "Stop", when: &[], meaning: HookMeaning::Signal(SignalKind::TurnEnd) },
         HookRow {
