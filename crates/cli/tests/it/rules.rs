@@ -4,9 +4,10 @@ use std::fs;
 
 use expect_test::expect;
 use serde_json::{Value, json};
-use testkit::World;
+use testkit::{Dice, World};
 
-use crate::hook::{events, ingest, journal, payload, with_session};
+use crate::hook::{events, failures, ingest, journal, payload, with_session};
+use crate::ingest_crash::{crashes, share, timed};
 use crate::json as lines;
 use crate::up::up;
 
@@ -167,4 +168,32 @@ fn replay_lists_what_a_rule_would_have_caught() {
     .assert_eq(&said.to_string());
     let none = world.run(&["rules", "replay", rule, "--since", "1s"]);
     assert!(none.stderr.contains("0 of 0"), "{none}");
+}
+
+#[test]
+fn killed_change_is_handed_out_by_the_next() {
+    let world = with_session();
+    add(&world, &["block shell: first"]);
+    let time = timed(|| add(&world, &["block shell: second"]));
+    // Each run does little, so it is killed less often than `ingest`.
+    let rounds = crashes().div_ceil(5);
+    let mut dice = Dice::from_environment();
+    println!("{rounds} kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    for round in 0..rounds {
+        let program = format!("program{round}");
+        let rule = format!("block shell: {program}");
+        let mut running = world.start(&["rules", "add", &rule]);
+        let is_added = running.ends_within(share(time, &mut dice));
+        if !is_added {
+            running.kill();
+        }
+        // Hooks have the rules of before or those of after, never a torn file.
+        assert!(answer(&world, "PreToolUse", "first").contains("deny"));
+        let listed = lines(&world.run(&["--json", "rules", "list"]));
+        let is_recorded = listed.iter().any(|listed| listed["rule"] == rule);
+        assert!(is_recorded || !is_added, "{rule}");
+        add(&world, &[]);
+        assert_eq!(answer(&world, "PreToolUse", &program).contains("deny"), is_recorded, "{rule}");
+    }
+    assert_eq!(failures(&world), [""; 0]);
 }
